@@ -14,7 +14,8 @@ void add_trace_argument(CLI::App& verb, TraceArgument& argument) {
   add_argument(
       verb, "TRACE", argument.path,
       "Graph file, in any format that an importer reads; or a generator with options, such as "
-      "llama:config=8b ('baechi list generators'); or config.json of Hugging Face");
+      "llama:config=8b ('baechi list generators'); a model such as Qwen/Qwen2.5-7B ('baechi list "
+      "models'); config.json of Hugging Face, or a GGUF file");
   add_value(verb, "--importer", argument.importer, "NAME[:k=v,...]",
             "Importer for TRACE ('baechi list importers') [chosen by the file's content]");
 }

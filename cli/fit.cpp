@@ -181,9 +181,14 @@ std::string fit_text(const FitQuestion& q, const FitAnswer& answer) {
 std::string device_map_of(const FitQuestion& q, const FitWay& way) {
   FitJson map = FitJson::object();
   const auto put = [&](const std::string& layer, std::size_t device) {
-    std::string name = layer;
-    if (q.model.writes && name.starts_with("layer_")) name = "layers." + name.substr(6);
-    if (q.model.writes && name != "lm_head") name = "model." + name;
+    constexpr std::string_view numbered = "layer_";
+    const bool in_layers = layer.starts_with(numbered);
+    const auto own = q.model.names.find(in_layers ? std::string(numbered) : layer);
+    std::string name = own != q.model.names.end()              ? own->second
+                       : !q.model.writes || layer == "lm_head" ? layer
+                       : in_layers                             ? "model.layers."
+                                                               : "model." + layer;
+    if (q.model.writes && in_layers) name += layer.substr(numbered.size());
     map[name] = device < way.layers.size() ? FitJson(device) : FitJson("cpu");
   };
   const auto is_table = [](const auto& entry) { return entry.first == "embed_tokens"; };
@@ -197,6 +202,8 @@ void write_way(const FitArguments& a, const FitQuestion& q, const FitAnswer& ans
   if (a.way > answer.ways.size() || !answer.ways[a.way - 1].fits)
     throw InputError(fmt::format("--way: {} is no way that fits", a.way));
   const FitWay& way = answer.ways[a.way - 1];
+  if (a.exported != "llamacpp" && !way.cpu_experts.empty())
+    throw InputError(fmt::format("{} cannot say that experts are on the CPU", a.exported));
   if (a.exported == "deepspeed" && way.waiting == Bytes{})
     throw InputError("--export deepspeed says that weights wait in host memory: take such a --way");
   if (a.exported != "accelerate" && a.exported != "deepspeed" && way.waiting > Bytes{})
@@ -204,7 +211,7 @@ void write_way(const FitArguments& a, const FitQuestion& q, const FitAnswer& ans
   write_file(
       a.output,
       (a.exported == "accelerate" ? device_map_of(q, way)
-       : a.exported == "llamacpp" ? llama_cpp_split(split_of(way))
+       : a.exported == "llamacpp" ? llama_cpp_split(split_of(way)) + way.cpu_experts
        : a.exported == "vllm"     ? vllm_split(split_of(way), q.model.name)
        : a.exported == "megatron"
            ? megatron_split(split_of(way))
@@ -251,9 +258,11 @@ void add_fit(CLI::App& app, Verb& chosen) {
   const auto [verb, a] = add_verb(
       app, chosen, "fit", "Say whether a model fits on GPUs, how fast it runs, and by which means",
       answer_fit);
-  add_argument(*verb, "MODEL", a->model,
-               "A generator with options (llama:size=3-8b), config.json of Hugging Face, a GGUF "
-               "file, or a graph file");
+  add_argument(
+      *verb, "MODEL", a->model,
+      "A model (Qwen/Qwen2.5-7B; 'baechi list models'), a generator (llama:size=3-8b), both "
+      "with options, config.json of Hugging Face, a GGUF "
+      "file, or a graph file");
   const auto add = [verb](const char* name, std::string& text, const char* type, const char* help) {
     return add_value(*verb, name, text, type, help);
   };
@@ -293,6 +302,7 @@ void add_fit(CLI::App& app, Verb& chosen) {
       "Examples:\n"
       "  baechi fit llama:size=3-8b,dtype=fp16 --gpus 1xrtx_4080 --context 4096\n"
       "  baechi fit Meta-Llama-3-70B/config.json --gpus 2xrtx_4090,2xrtx_3090 --cpu-memory 64GB\n"
+      "  baechi fit mistralai/Mistral-7B-v0.3:weights=q4_k_m --gpus 1xrtx_3060\n"
       "  baechi fit llama:size=3-8b --gpus 4xrtx_4090 --train --batch 16\n"
       "  baechi fit model.gguf --gpus 1xrtx_3060 --context 16384 --format json");
 }

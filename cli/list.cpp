@@ -8,6 +8,7 @@
 #include "scenarios/read/paths.h"
 #include "scenarios/read/scenario_schema.h"
 #include "scenarios/read/yaml.h"
+#include "traces/generate/config.h"
 
 namespace baechi {
 namespace {
@@ -122,6 +123,23 @@ Section paper_section() {
   });
 }
 
+/// The names that are taken for a model, with options behind ":".
+Section model_section() {
+  Section section{"models", {}};
+  for (const generate::KnownModel& model : generate::known_models())
+    section.items.push_back(
+        {model.name,
+         fmt::format("{}, {}",
+                     model.parameters == 0
+                         ? "parameters not stated"
+                         : fmt::format("{:.4g} billion parameters",
+                                       static_cast<double>(model.parameters) / 1e9),
+                     model.generator),
+         model.source,
+         {}});
+  return section;
+}
+
 std::vector<Section> sections() {
   Catalogue all = catalogue();
   return {{"placers", std::move(all.placers)},
@@ -129,6 +147,7 @@ std::vector<Section> sections() {
           {"measures", std::move(all.measures)},
           {"transforms", std::move(all.transforms)},
           {"generators", std::move(all.generators)},
+          model_section(),
           {"importers", std::move(all.importers)},
           device_section(),
           link_section(),
@@ -288,10 +307,10 @@ void add_list(CLI::App& app, Verb& chosen) {
   const auto [verb, arguments] = add_verb<Arguments>(
       app, chosen, "list", "List placers, importers, devices and all other components",
       [](const Arguments& a) { return list(a.what, a.name, a.format); });
-  add_value(
-      *verb, "WHAT", arguments->what, "",
-      "What to list: placers, objectives, measures, transforms, generators, importers, "
-      "devices, links, nodes, collective_kinds, collective_models, scenarios or papers [all]");
+  add_value(*verb, "WHAT", arguments->what, "",
+            "What to list: placers, objectives, measures, transforms, generators, models, "
+            "importers, devices, links, nodes, collective_kinds, collective_models, scenarios or "
+            "papers [all]");
   add_value(*verb, "NAME", arguments->name, "", "One of them, with its options and source");
   add_format(*verb, arguments->format, {"table", "json", "markdown"});
   verb->footer(

@@ -256,8 +256,8 @@ int place(const PlaceArguments& arguments) {
       read_experiment(arguments.trace, cluster, std::move(transforms));
   const Problem problem = experiment.problem();
 
-  if (!arguments.exported.empty() && arguments.exported != to_text(ExportFormat::json))
-    require_modules(experiment, arguments.trace.path);
+  if (!arguments.exported.empty())
+    require_modules(experiment, *parse<ExportFormat>(arguments.exported), arguments.trace.path);
 
   PlacerRun answer = run_placer(*placer, experiment, arguments.seed);
   if (answer.placement && answer.placement->placed_by.empty())

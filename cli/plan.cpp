@@ -6,6 +6,7 @@
 #include "scenarios/planning/machines.h"
 #include "scenarios/read/paths.h"
 #include "traces/format/compressed_file.h"
+#include "traces/importer.h"
 
 namespace baechi {
 namespace {
@@ -22,6 +23,7 @@ struct PlanFindings {
   PlanAnswer answer;
   std::vector<SimulatedPlan> smallest{};  ///< where no plan fits: smallest_plans()
   std::vector<Remedy> remedies{};         ///< where no plan fits
+  bool more_devices = true;               ///< whether more of them were tried
 };
 
 /// "after", "beside" or, because nobody keeps whole gradients, "each pass".
@@ -202,8 +204,9 @@ std::string none_fits_text(const PlanFindings& found, const TrainingJob& job,
       "{}\n{}\n{}", bold("no plan fits; those that lack least"),
       report_of(found.smallest, job, machines).table(),
       found.remedies.empty()
-          ? std::string("no other --recompute, --precision, --zero or --micro-batch makes one fit, "
-                        "nor up to 64 times the devices\n")
+          ? fmt::format(
+                "no other --recompute, --precision, --zero or --micro-batch makes one fit{}\n",
+                found.more_devices ? ", nor up to 64 times the devices" : "")
           : "a plan fits with\n" + report_of(found.remedies, job, machines).table());
 }
 
@@ -342,13 +345,23 @@ PlanSpace space_of(const PlanArguments& a, const Framework& framework, const Dev
   return space;
 }
 
+/// A generator with options; a published model is the one that makes it.
+std::string generator_of(const std::string& text) {
+  auto model = published_model(text);
+  if (!model) return text;
+  if (is_file(model->path)) model->path = std::filesystem::absolute(model->path).string();
+  return model->generator();
+}
+
 TrainingJob job_of(const PlanArguments& a, const Framework& framework) {
-  const Choice model = parse_choice(a.model, "MODEL");
-  if (is_file(model.name))
+  const Choice model = parse_choice(generator_of(a.model), "MODEL");
+  if (is_file(model.name)) {
+    require_kind(TextFile(model.name, Content::any), "a generator of a model");
     throw InputError(
-        fmt::format("MODEL: '{}' is a file. plan divides models that a generator makes ('baechi "
-                    "list generators'); 'baechi place' and 'baechi what-if' take a graph in a file",
+        fmt::format("{}: a file: plan divides models that a generator makes ('baechi "
+                    "list generators'; a config.json of Hugging Face names one)",
                     model.name));
+  }
   return {
       .generator = model.name, .options = model.options, .batch = a.batch, .framework = framework};
 }
@@ -372,7 +385,7 @@ void write_scenario(const PlanArguments& a, const TrainingJob& job, const Parall
   const auto devices = static_cast<std::int64_t>(machines.cluster.num_devices()),
              nodes = static_cast<std::int64_t>(machines.cluster.num_nodes());
   const std::filesystem::path placement = a.scenario + ".placement.json";
-  write_file(a.scenario, plan_scenario(a.model, job, plan,
+  write_file(a.scenario, plan_scenario(generator_of(a.model), job, plan,
                                        {.kind = a.nodes,
                                         .count = nodes,
                                         .devices = devices / nodes,
@@ -395,7 +408,8 @@ PlanSpace whole_space(const PlanArguments& a, const TrainingJob& job, const Mach
 }
 
 /// Changes of one flag with which a plan fits, each with its fastest one.
-std::vector<Remedy> remedies_of(const PlanArguments& a, const TrainingJob& job) {
+std::vector<Remedy> remedies_of(const PlanArguments& a, const TrainingJob& job,
+                                std::int64_t devices) {
   std::vector<Remedy> remedies;
   const auto attempt = [&](std::string flags, const PlanArguments& with, const TrainingJob& of) {
     try {
@@ -425,9 +439,12 @@ std::vector<Remedy> remedies_of(const PlanArguments& a, const TrainingJob& job) 
     adapters.options.set("config", {config->text + "+lora_rank=16", config->where, {}});
     attempt("config=...+lora_rank=16", a, adapters);
   }
-  const auto devices = parse_number<std::int64_t>(a.cluster.devices);
-  for (std::int64_t times = 2; devices && times <= 64; times *= 2) {
-    const std::string more = std::to_string(*devices * times);
+  // The type in "4xrtx_4090", "rtx_4090" or "rtx_4090,rtx_4090"; "" in "4".
+  std::string type = a.cluster.devices.substr(0, a.cluster.devices.find_first_of(",+"));
+  if (const std::size_t end = type.find_first_not_of("0123456789"); end != 0)
+    type.erase(0, end == std::string::npos ? end : end + 1);
+  for (std::int64_t times = 2; !a.cluster.devices.empty() && times <= 64; times *= 2) {
+    const std::string more = fmt::format("{}{}{}", devices * times, type.empty() ? "" : "x", type);
     if (attempt("--devices " + more, with([&](auto& c) { c.cluster.devices = more; }), job)) break;
   }
   return remedies;
@@ -444,7 +461,8 @@ PlanFindings findings_of(const PlanArguments& a, const TrainingJob& job, const M
   const Stage stage("simulating plans", &done, total);
   PlanFindings found{fastest_plans(job, space, machines, a.top, done)};
   if (found.answer.fastest.empty())
-    found = {std::move(found.answer), smallest_plans(job, space, machines), remedies_of(a, job)};
+    found = {std::move(found.answer), smallest_plans(job, space, machines),
+             remedies_of(a, job, machines.devices), a.cluster.scenario.empty()};
   return found;
 }
 
@@ -484,7 +502,8 @@ void add_plan(CLI::App& app, Verb& chosen) {
   add_argument(*verb, "MODEL", a->model,
                "A generator of a model, with options: gpt:num_hidden_layers=96,hidden_size=12288; "
                "gpt, gpt2, bert, transformer, llama, moe and hybrid divide theirs among ranks of "
-               "tensor parallelism, too");
+               "tensor parallelism, too; a model ('baechi list models') or config.json of Hugging "
+               "Face");
   add_number(*verb, "--batch", a->batch, std::int64_t{1}, std::int64_t{1} << 40,
              "Samples of a step, over all replicas (needed)");
   add_value(*verb, "--nodes", a->nodes, "KIND",

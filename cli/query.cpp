@@ -1,10 +1,14 @@
 #include "scenarios/query/query.h"
 
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 
 #include "cli/arguments.h"
 #include "cli/output.h"
+#include "scenarios/read/paths.h"
+#include "traces/format/compressed_file.h"
+#include "traces/importer.h"
 
 namespace baechi {
 namespace {
@@ -16,9 +20,11 @@ void answer_batch(std::vector<std::string>& questions) {
 }
 
 int answer_file(const std::string& path) {
+  if (is_file(path)) require_kind(TextFile(path, Content::any), "questions");
   std::ifstream file;
   if (path != "-") file.open(path);
-  if (path != "-" && !file) throw InputError(path + ": cannot be read");
+  if (path != "-" && (!file || std::filesystem::is_directory(path)))
+    throw InputError(path + ": cannot be read");
   std::istream& lines = path == "-" ? std::cin : file;
   std::vector<std::string> questions;
   for (std::string line; std::getline(lines, line);) {

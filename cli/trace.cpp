@@ -165,9 +165,9 @@ void check_name(const std::string& out) {
       "'{}' has no known extension (.json, .json.gz, .json.zst: a trace; .dot; .graphml)", out));
 }
 
-int generate(const std::string& text, std::vector<std::string> assignments,
-             const std::string& out) {
+int generate(std::string text, std::vector<std::string> assignments, const std::string& out) {
   std::optional<Stage> stage("generating");
+  if (const auto published = published_model(text)) text = published->generator();
   const std::string name = text.substr(0, text.find(':'));
   if (name != text)
     std::ranges::move(split_at_commas(text.substr(name.size() + 1)),
@@ -254,7 +254,8 @@ void add_generate(CLI::App& trace, Verb& chosen) {
       trace, chosen, "generate", "Generate a graph",
       [](const GenerateFlags& flags) { return generate(flags.name, flags.options, flags.out); });
   add_value(*verb, "NAME", arguments->name, "NAME[:k=v,...]",
-            "Generator ('baechi list generators')")
+            "Generator or model ('baechi list generators', 'baechi list models'), config.json of "
+            "Hugging Face, or a GGUF file")
       ->required();
   add_value(*verb, "OPTION", arguments->options, "", "Option of the generator: key=value");
   add_value(*verb, "-o,--output", arguments->out, "FILE",

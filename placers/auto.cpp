@@ -25,6 +25,8 @@ class Contest final : public CutTrial {
     placement.detail.clear();
     consider(searched, std::move(placement));
   }
+  /// The evaluations of a search that offered its best.
+  void count(std::size_t evaluations) { evaluations_ = evaluations; }
   /// `answer` makes a placement, or throws InfeasibleError.
   template <class Answer>
   void enter(std::string_view name, Answer answer) {
@@ -79,6 +81,7 @@ class Contest final : public CutTrial {
   }
 
   const std::optional<Placement>& best() const { return best_; }
+  Duration shortest() const { return shortest_; }
   bool done() const { return best_ && shortest_ <= bound_; }
 
   Placement answer() {
@@ -93,13 +96,14 @@ class Contest final : public CutTrial {
       why = fmt::format("next {}, {:+.1f} %", next_by_, ahead);
     best_->detail = fmt::format("{}: {}; {} placers run, {}{}{}", winner_, to_text(shortest_),
                                 num_run_, why, best_->detail.empty() ? "" : "; ", best_->detail);
+    if (evaluations_ > 0) best_->facts[searched_fact] = static_cast<double>(evaluations_);
     best_->facts["asked"] = static_cast<double>(num_run_);
     best_->placed_by = winner_ == searched ? "" : winner_;
     return *std::move(best_);
   }
 
  private:
-  static constexpr std::string_view searched = "search with less memory";
+  static constexpr std::string_view searched = "local search";
 
   /// Whether the step fits, as far as it was simulated.
   bool consider(std::string_view name, Placement placement) {
@@ -145,36 +149,59 @@ class Contest final : public CutTrial {
   std::optional<Placement> best_;
   Duration shortest_{}, next_{};
   std::string winner_, next_by_;
-  std::size_t num_run_ = 0;
+  std::size_t num_run_ = 0, evaluations_ = 0;
 };
 
-/// Clusters with less memory, ascending: each device has at most one of several levels. The levels
-/// depend only on the graph and the number of devices: from a device's share of the weights, or the
-/// largest op if that takes more, by `factor` up to what all ops take on one device, and memory for
-/// everything. So what is found with some memory is found with more, too, if all devices have the
-/// same.
-std::vector<Cluster> smaller_clusters(const Problem& p, double factor) {
-  Bytes weights, least;
+/// The largest of a few simple ratios that is at most `a` / `b`, about.
+double simple_ratio(Bytes a, Bytes b) {
+  const double ratio = 1.001 * static_cast<double>(a.count) / static_cast<double>(b.count);
+  double result = 1.0;
+  for (const double simple : {4.0 / 3, 1.5, 2.0, 8.0 / 3, 3.0, 4.0})
+    if (simple <= ratio) result = simple;
+  return result;
+}
+
+/// Clusters with less memory, ascending. The limit of a device is a level times a simple ratio to
+/// the device with least memory, and no more than its own. The at most 65 levels depend only on the
+/// graph and these ratios: from a device's share of the weights, or the largest op if that takes
+/// more, to what all ops take on one device, and memory for everything. So with more memory
+/// there are more clusters, and the first ones are the same, if all devices have more in proportion
+/// (exactly so for simple ratios), or others than that with least memory while their simple ratios
+/// stay.
+std::vector<Cluster> smaller_clusters(const Problem& p) {
+  const IdVector<DeviceId, Bytes> own = memory_limits(p);
+  const Bytes smallest = std::max(*std::ranges::min_element(own), Bytes{1});
+  IdVector<DeviceId, double> ratio;
+  double sum = 0.0;
+  for (const Bytes m : own) {
+    ratio.push_back(simple_ratio(m, smallest));
+    sum += *std::prev(ratio.end());
+  }
+  Bytes weights, largest;
   for (const OpId v : p.graph.ops()) {
     weights += p.graph.op(v).persistent;
-    least = std::max(least, footprint(p.graph, v) + bytes_read(p.graph, v));
+    largest = std::max(largest, footprint(p.graph, v) + bytes_read(p.graph, v));
   }
-  const auto devices = static_cast<std::int64_t>(p.cluster.num_devices());
-  least = std::max({least, Bytes{weights.count / devices}, Bytes{1}});
+  Bytes least =
+      std::max(1.0 / sum * weights, 1.0 / *std::ranges::max_element(ratio) * largest) + Bytes{1};
+  const Bytes most = one_device_peak(p.graph);
+  const double factor = std::max(
+      1.02, std::pow(static_cast<double>(most.count) / static_cast<double>(least.count), 1.0 / 64));
   std::vector<Bytes> levels;
-  for (const Bytes most = one_device_peak(p.graph); least < most; least = factor * least + Bytes{1})
-    levels.push_back(least);
+  for (; least < most; least = factor * least + Bytes{1}) levels.push_back(least);
   levels.push_back(peak_upper_bound(p.graph));
-  IdVector<DeviceId, Bytes> limit = memory_limits(p);
-  for (Bytes& m : limit) {
-    const auto above = std::ranges::upper_bound(levels, m);
-    if (above != levels.begin()) m = *std::prev(above);
-  }
   std::vector<Cluster> result;
   for (const Bytes level : levels) {
-    if (level > *std::ranges::max_element(limit)) break;
     Cluster& smaller = result.emplace_back(p.cluster);
-    for (const DeviceId d : p.cluster.devices()) smaller.set_memory(d, std::min(limit[d], level));
+    bool fits = false;
+    for (const DeviceId d : p.cluster.devices()) {
+      const Bytes limit = ratio[d] * level;
+      fits = fits || limit <= own[d];
+      smaller.set_memory(d, std::min(limit, own[d]));
+    }
+    if (fits) continue;
+    result.pop_back();
+    break;
   }
   return result;
 }
@@ -192,7 +219,7 @@ class Portfolio final : public Placer {
     Contest contest(timed, seed);
     ask_all(p, seed, contest);
     if (!quick_ && evaluations_ > 0 && timed.engine.enforce_memory && !contest.done() &&
-        p.graph.num_ops() <= climbed_ops)
+        p.graph.num_ops() <= climbed_ops && !tries_all_placements(p))
       climb(p, seed, contest);
     if (!contest.best()) throw InfeasibleError("auto: no quick placer's step fits");
     return contest.answer();
@@ -222,31 +249,58 @@ class Portfolio final : public Placer {
     return list::place(p, options, "m_sct");
   }
 
-  /// Under each smaller limit, and then under that of the devices, which `contest` knows, searches
-  /// from the best placement of all placers and, hot, from the best so far. Offers the best.
+  /// Searches under rising limits of memory, from the best so far: with more memory all that was
+  /// found with less is found again. Until a placement fits, asks all placers and moves ops to
+  /// reduce the missing memory; then asks all at each fifth limit.
   void climb(const Problem& p, std::uint64_t seed, Contest& contest) const {
     const auto step = make_objective("step_time", Options("step_time"));
+    constexpr search::Temperature cold{0.001, 0.0005, 0.0}, hot{0.05, 0.0005, 0.3},
+        fitting{0.05, 0.05, 0.3};
     std::optional<Placement> best;
     Duration shortest = Duration::max();
-    const auto search = [&](const Problem& less, const std::optional<Placement>& from, bool hot) {
-      const search::SearchSpace space(less);
-      if (!from || space.movable().empty()) return;
-      search::Chain chain(space, *step, *from, ++seed);
-      chain.run(evaluations_ / 4, {hot ? 0.05 : 0.001, 0.0005, hot ? 0.3 : 0.0}, {});
-      if (!chain.best_score().feasible() || chain.best_score().value >= shortest) return;
-      best = chain.best();
-      shortest = chain.best_score().value;
+    std::size_t evaluations = 0;
+    const auto offer = [&](const Placement& placement, Duration value) {
+      if (value >= shortest) return;
+      best = placement;
+      shortest = value;
     };
-    for (const Cluster& cluster : smaller_clusters(p, 1.1)) {
+    const auto search = [&](const Problem& less, const Placement& from, std::size_t share,
+                            const search::Temperature& temperature) {
+      const search::SearchSpace space(less);
+      search::Chain chain(space, *step, from, ++seed);
+      chain.run(evaluations_ / share, temperature, {.until_feasible = &temperature == &fitting});
+      if (chain.best_score().feasible()) {
+        offer(chain.best(), chain.best_score().value);
+        evaluations += chain.evaluations();
+      }
+      return chain.best();
+    };
+    Problem unlimited = p;
+    unlimited.engine.enforce_memory = false;
+    Placement start = make_placer("m_etf")->place(unlimited, seed);
+    std::size_t asked = 0, fitted = 0;  // limits so far
+    for (const Cluster& cluster : smaller_clusters(p)) {
       const Problem less{p.graph, cluster, p.costs, p.engine};
+      const bool first = !best, all = asked++ % 5 == 0 || first;
       Contest at_level(less, seed);
-      ask_all(less, seed, at_level);
-      search(less, at_level.best(), false);
-      search(less, best, true);
+      if (all)
+        ask_all(less, seed, at_level);
+      else
+        at_level.enter("m_etf");
+      if (at_level.best()) {
+        start = *at_level.best();
+        offer(start, at_level.shortest());
+      } else if (first) {
+        start = search(less, start, 2, fitting);
+      }
+      if (!best) continue;
+      if (all) search(less, start, first ? 1 : 4, cold);
+      const bool early = fitted++ < 5;  // with little memory these are all
+      search(less, *best, early ? 2 : 16, cold);
+      if (all || early) search(less, *best, early ? 2 : 4, hot);
     }
-    search(p, contest.best(), false);
-    search(p, best, true);
     if (best) contest.offer(*std::move(best));
+    contest.count(evaluations);
   }
 
   static constexpr std::size_t climbed_ops = 80;
@@ -258,17 +312,19 @@ class Portfolio final : public Placer {
 
 }  // namespace
 
-/// More memory never makes the step longer where all placements are tried (see refined()). On
-/// larger graphs it seldom does: up to 80 ops, what climb() finds under its fixed limits is
-/// found with more memory, too; but auto is never behind its placers and a search under the
-/// devices' own limit either, and those may be lucky. Measured with 25 % more memory on random
-/// graphs of 10 to 49 ops and 2 to 4 devices: 7 of 360 steps were longer, at most by 3.2 %;
-/// with 10 % more, 22 of 661, at most by 10.4 %.
+/// More memory never makes the step longer where all placements are tried (see refined()). Up to
+/// 80 ops, what climb() finds is found with more memory of all devices, too; but auto is never
+/// behind its placers under the devices' own limits either, and those may be lucky. Measured on
+/// random graphs of 10 to 80 ops, 2 to 4 devices: 1 of 315 steps was longer with 10 or 25 % more
+/// memory of all devices or of one, by 1.3 %. From 81 ops on, 16 of 150 published graphs with 18 to
+/// 80 % more memory, at most by 6 %; random graphs of 85 to 200 ops, 65 of 261, at most by 25 %.
 std::unique_ptr<Placer> make_auto(Options& o) {
   const bool quick = o.get("quick", false, "only placers of ops, and no evaluations");
-  const auto evaluations = static_cast<std::size_t>(
-      o.get("evaluations", std::int64_t{512},
-            "of the step after the placers, at most; fewer on graphs of many ops", 0));
+  const auto evaluations = static_cast<std::size_t>(o.get(
+      "evaluations", std::int64_t{512},
+      "of the step after the placers, at most; fewer on graphs of many ops. Up to 80 ops this "
+      "many at the first limit of memory with a placement, and some at each larger one",
+      0));
   auto portfolio = std::make_unique<Portfolio>(quick, evaluations);
   if (quick || evaluations == 0) return portfolio;
   return refined(std::move(portfolio), o, {evaluations, 1, refined_ops});

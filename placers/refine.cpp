@@ -12,6 +12,14 @@ using search::SearchSpace;
 
 constexpr RefineBudget refine_budget{.most = 1024, .least = 16, .ops = 50'000};
 
+/// The number of placements, or 2^32 or more.
+std::size_t num_all(const SearchSpace& space) {
+  std::size_t count = 1;
+  for (const UnitId u : space.movable())
+    count = std::min(count * space.able(u).size(), std::size_t{1} << 32);
+  return count;
+}
+
 class Refined final : public Placer {
  public:
   Refined(std::unique_ptr<Placer> start, RefineBudget budget)
@@ -23,16 +31,20 @@ class Refined final : public Placer {
     const SearchSpace space(p);
     if (space.movable().empty()) return quick;
     const auto step = make_objective("step_time", Options("step_time"));
-    const std::size_t tries =
+    std::size_t tries =
         std::min(budget_.most, std::max(budget_.least, budget_.ops / p.graph.num_ops()));
     const Duration before = step->score(p, quick).value;
     if (before <= lower_bounds(p.graph, p.cluster, p.costs).best()) return quick;
     if (auto best = all_placements(space, *step, 2 * budget_.ops / p.graph.num_ops()))
       return better(std::move(quick), before, std::move(best->first), best->second, num_all(space));
+    std::size_t before_this = 0;
+    if (const auto searched = quick.facts.find(searched_fact); searched != quick.facts.end())
+      before_this = static_cast<std::size_t>(searched->second);
+    tries -= std::min(tries, before_this);
     Chain chain(space, *step, quick, seed);
     chain.run(tries, {.begin = 0.001, .end = 0.0005, .leaves = 0.0}, {});
     return better(std::move(quick), before, chain.best(), chain.best_score().value,
-                  chain.evaluations());
+                  before_this + chain.evaluations());
   }
 
  private:
@@ -51,13 +63,6 @@ class Refined final : public Placer {
     found.placed_by.clear();
     found.detail = fmt::format("{}, {} after {} evaluations", from, to_text(after), evaluations);
     return found;
-  }
-
-  static std::size_t num_all(const SearchSpace& space) {
-    std::size_t count = 1;
-    for (const UnitId u : space.movable())
-      count = std::min(count * space.able(u).size(), std::size_t{1} << 32);
-    return count;
   }
 
   /// The best of all placements, if there are at most `most`; the first in the order of counting.
@@ -91,6 +96,10 @@ class Refined final : public Placer {
 };
 
 }  // namespace
+
+bool tries_all_placements(const Problem& p) {
+  return num_all(SearchSpace(p)) <= 2 * refined_ops / p.graph.num_ops();
+}
 
 std::unique_ptr<Placer> refined(std::unique_ptr<Placer> start, Options& options,
                                 RefineBudget budget) {

@@ -9,6 +9,12 @@ namespace baechi {
 /// take on the arena's instances.
 inline constexpr std::size_t refined_ops = 25'000;
 
+/// The fact of a placement that says how many of its evaluations a search has used for it.
+inline constexpr const char* searched_fact = "searched";
+
+/// Whether `auto` simulates all placements.
+bool tries_all_placements(const Problem& problem);
+
 /// Evaluations of a step: about `ops` / the graph's ops, at least `least`, at most `most`.
 struct RefineBudget {
   std::size_t most = 0, least = 0, ops = 0;

@@ -33,7 +33,6 @@ class Division {
       if (!path.empty()) node_.try_emplace(path, end);
     }
     for (const auto& [path, number] : node_) called_.emplace(path);
-    if (node_.empty()) throw InputError("no op has a module of the model (key `module` of an op)");
     const auto end = static_cast<std::uint32_t>(graph.num_ops() + node_.size());
     node_.emplace("", end);
   }
@@ -158,6 +157,7 @@ class Division {
       if (const auto path = unit(graph_.module(v))) add(*path);
     result.num_whole = result.names.size();
     for (const std::string_view path : entered_) add(path);
+    if (result.names.empty()) add("");
   }
 
   void join(WholeModules& result) {

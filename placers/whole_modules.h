@@ -40,7 +40,7 @@ struct DivisionRules {
 /// The smallest modules that can be on devices of their own. Modules are together if an op directly
 /// inside the enclosing module reads their results, such as branches that are added, or if they
 /// share a colocation group, such as tied weights: frameworks move the inputs of modules only.
-/// Throws InputError if no op has a module.
+/// If no op has a module, the model is whole: {""}.
 WholeModules whole_modules(const OpGraph& graph, const DivisionRules& rules = {});
 
 /// The device of each module, [names]: for modules that are together, the device on which their ops

@@ -17,7 +17,7 @@ py::object exported(const Graph& graph, ClusterSetup& cluster, const std::string
   const auto known = parse<ExportFormat>(format);
   if (!known) throw InputError("format: " + not_one_of<ExportFormat>(format));
   const Experiment experiment = cluster.experiment(graph, {});
-  require_modules(experiment, graph.trace->name);
+  require_modules(experiment, *known, graph.trace->name);
   Choice choice = parse_choice(placer, "placer");
   const auto chosen = make_placer(choice.name, std::move(choice.options), choice.where);
   const py::object folder = py::module_::import("tempfile").attr("TemporaryDirectory")();

@@ -25,6 +25,10 @@ std::span<const ImporterEntry> importers();
 /// option is invalid.
 Trace read_trace(const std::string& path, std::string_view importer = {}, Options options = {});
 
+/// Throws InputError, "PATH: not WANTED, but KIND: what takes it", if the file is known to be of
+/// another kind than `wanted`, such as "a scenario". Does not advance the file.
+void require_kind(const TextFile& file, std::string_view wanted);
+
 /// The same for an open file or a text in memory.
 Trace read_trace(TextFile& file, std::string_view importer = {}, Options options = {});
 

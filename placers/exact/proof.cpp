@@ -18,11 +18,12 @@ Placement Incumbent::report(std::string_view objective, std::string_view what,
                      {"nodes", static_cast<double>(nodes)}};
   placement.detail = fmt::format("{} {}, ", objective, to_text(value));
   if (gap() > 0.0)
-    placement.detail += fmt::format("and no {}'s {} is below {}, {:.1f} % less", what, objective,
+    placement.detail += fmt::format("and no {} of a {} is below {}, {:.1f} % less", objective, what,
                                     to_text(bound), 100.0 * gap());
   else
     placement.detail += of.empty() ? fmt::format("the least that a {} can have", what)
                                    : fmt::format("and no {} has less", what);
+  if (gap() > 0.0 && !limit.empty()) placement.detail += fmt::format("; {} was reached", limit);
   return std::move(placement);
 }
 
@@ -64,11 +65,12 @@ bool prove(Incumbent& best, PlacementProgram& program, const Question& question,
     const auto begin = Clock::now();
     const solver::MixedOptimum found = solver::solve(program.program, limits);
     best.nodes += found.nodes;
-    best.finished = found.finished && found.x.empty();
+    best.finished = found.finished() && found.x.empty();
+    best.limit = found.limit;
     if (found.bound == -solver::LinearProgram::infinity) return true;  // not started
     if (found.x.empty()) {
-      const Duration bound =
-          found.finished ? question.below - question.step + Duration{1} : program.time(found.bound);
+      const Duration bound = found.finished() ? question.below - question.step + Duration{1}
+                                              : program.time(found.bound);
       best.bound = std::max(best.bound, std::min(best.value, bound));
       return true;
     }

@@ -14,6 +14,7 @@ struct Incumbent {
   Duration start = unknown;  ///< value before the integer program
   bool finished = false;     ///< the integer program has no solution
   std::int64_t nodes = 0;    ///< of branch and bound
+  std::string_view limit{};  ///< of the integer program, that was reached
 
   bool known() const { return value != unknown; }
   /// 1 - bound / value; 0 if nothing is better by more than a millionth.

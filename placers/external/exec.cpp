@@ -1,9 +1,11 @@
+#include <cmath>
 #include <mutex>
 
 #include "placers/external/child_process.h"
 #include "placers/files/placement_file.h"
 #include "placers/interface/colocation.h"
 #include "placers/interface/placer.h"
+#include "sim/engine/simulation.h"
 #include "sim/text.h"
 #include "traces/format/json_string.h"
 #include "traces/format/trace_file.h"
@@ -209,9 +211,74 @@ class Exec final : public Placer {
   mutable std::vector<std::unique_ptr<LineProgram>> waiting_;  // idle processes
 };
 
+/// A program as an objective. It reads the problem as a line, which it answers with any line, then
+/// a line for each placement whose step fits in memory, which it answers with a number.
+class ExecObjective final : public Objective {
+ public:
+  explicit ExecObjective(Options& o)
+      : path_(o.path("path", "the program; `exec:PATH` is the same")) {
+    if (path_.empty()) o.mistake("path", "missing: write exec:PATH");
+  }
+  std::unique_ptr<Evaluator> on(const Problem& p) const override {
+    return std::make_unique<Calls>(path_, p);
+  }
+
+ private:
+  class Calls final : public Evaluator {
+   public:
+    Calls(const std::string& path, const Problem& p)
+        : path_(path),
+          simulator_(p),
+          memory_(make_objective("step_time", Options("step_time"))->on(p)),
+          program_(path, {}, {.time = std::chrono::minutes(1)}) {
+      std::string problem = problem_json(p, 0, {});
+      std::ranges::replace(problem, '\n', ' ');
+      ask(problem);
+    }
+    Score score(const Placement& placement) override {
+      const StepResult& step = simulator_.run(placement);
+      if (step.oom) return memory_->score(placement);
+      std::vector<std::uint32_t> device;
+      std::vector<std::int64_t> peaks;
+      for (const DeviceId d : placement.device) device.push_back(static_cast<std::uint32_t>(d));
+      for (const DeviceUse& use : step.devices) peaks.push_back(use.peak.count);
+      const std::string text = ask(fmt::format(
+          R"({{"step_time_us": {}, "moved_bytes": {}, "peak_bytes": [{}], "device": [{}]}})",
+          to_us(step.makespan), step.moved.count, fmt::join(peaks, ", "), fmt::join(device, ", ")));
+      const auto value = parse_number<double>(text);
+      constexpr double most = 1e12, ns_per_us = 1e3;
+      if (!value || !(*value >= 0.0 && *value <= most))
+        throw InputError(fmt::format("{}: answered '{}', not a number from 0 to 1e12", path_,
+                                     plain_text(text.substr(0, 60))));
+      return {.value = Duration{std::llround(*value * ns_per_us)}};
+    }
+
+   private:
+    std::string ask(std::string_view line) {
+      ProcessResult run = program_.ask(line);
+      if (run.stopped != Stopped::no || run.out.empty())
+        throw InputError(
+            fmt::format("{}: ended, or took over a minute, in place of an answer to each line{}",
+                        path_, last_lines(run.error_tail, 3)));
+      run.out.resize(run.out.find_last_not_of(" \r\n") + 1);
+      return run.out;
+    }
+
+    const std::string& path_;
+    Simulator simulator_;
+    std::unique_ptr<Evaluator> memory_;
+    LineProgram program_;
+  };
+
+  std::string path_;
+};
+
 }  // namespace
 }  // namespace external
 
 std::unique_ptr<Placer> make_exec(Options& o) { return std::make_unique<external::Exec>(o); }
+std::unique_ptr<Objective> make_exec_objective(Options& o) {
+  return std::make_unique<external::ExecObjective>(o);
+}
 
 }  // namespace baechi

@@ -6,6 +6,7 @@
 #include "sim/objective/replicas.h"
 #include "traces/format/json.h"
 #include "traces/format/json_string.h"
+#include "traces/importer.h"
 
 namespace baechi {
 namespace {
@@ -424,7 +425,10 @@ Placement parse_split(const std::string& text, const std::string& path, const Pr
 }
 
 Placement read_placement_or_split(const std::string& path, const Problem& problem) {
-  const std::string text = read_file(path, most_placement_bytes);
+  TextFile file(path, Content::any);
+  require_kind(file, "a placement");
+  file.require_text();
+  const std::string text = file.rest(most_placement_bytes);
   if (is_split(text)) return parse_split(text, path, problem);
   return parse_placement(text, path, problem.graph, problem.cluster.num_devices());
 }

@@ -14,8 +14,8 @@ std::string out_of_memory(const Problem& p, const Placement& placement) {
 }
 
 ObjectiveChoice read_objective(Options& options) {
-  const Options::Value* given =
-      options.raw("objective", "the objective to minimise ('baechi list objectives')");
+  const Options::Value* given = options.raw(
+      "objective", "the objective to minimise ('baechi list objectives'), or exec:PATH, a program");
   if (given == nullptr) return {"step_time", make_objective("step_time", Options("step_time"))};
   std::string name = given->text;
   std::map<std::string, Options::Value> values;
@@ -23,6 +23,17 @@ ObjectiveChoice read_objective(Options& options) {
     name = given->children.front().first;
     for (const auto& [key, value] : given->children.front().second.children)
       values.emplace(key, value);
+  }
+  constexpr std::string_view program = "exec:";
+  if (name.starts_with(program)) {
+    values["path"] = {name.substr(program.size()), given->where, {}};
+    name = "exec";
+  }
+  if (name == "exec") {
+    Options o(name, std::move(values), options.base());
+    ObjectiveChoice choice{name, make_exec_objective(o)};
+    o.finish();
+    return choice;
   }
   return {name, make_objective(name, Options(name, std::move(values)), given->where)};
 }

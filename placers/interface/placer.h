@@ -78,6 +78,9 @@ struct ObjectiveChoice {
   std::unique_ptr<Objective> objective;
 };
 
+/// A program that scores placements (placers/external/exec.cpp).
+std::unique_ptr<Objective> make_exec_objective(Options& options);
+
 /// The option `objective`: a name, or {name: {options}}; step_time by default.
 ObjectiveChoice read_objective(Options& options);
 

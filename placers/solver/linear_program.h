@@ -107,7 +107,8 @@ struct MixedProgram {
 
 /// Early stops. Iterations are those of the simplex method, checked after each node. If `nodes` is
 /// below a hundredth of them, there are 100 for each node, at least 2,000, and they also end the
-/// relaxation and its cuts; otherwise the relaxation may take ten times as many.
+/// relaxation, and as many rounds of cuts at the root as nodes, at least 10; otherwise the
+/// relaxation may take ten times as many.
 struct MixedLimits {
   std::int64_t nodes = 0;
   std::int64_t iterations = 0;
@@ -120,11 +121,13 @@ struct MixedLimits {
 MixedLimits mixed_limits(Options& options);
 
 struct MixedOptimum {
-  bool finished = false;        ///< false: a limit was reached
+  std::string_view limit{};     ///< the option of mixed_limits() that was reached; empty: none
   std::vector<double> x;        ///< the best found [num_columns]; empty if there is none
   double bound = 0.0;           ///< a lower bound on the objective of any solution; -inf: not begun
   std::int64_t nodes = 0;       ///< nodes of branch and bound
   std::int64_t iterations = 0;  ///< of the simplex method
+
+  bool finished() const { return limit.empty(); }
 };
 
 /// Minimises with one thread. The same program and limits, except for time, give the same answer.

@@ -30,6 +30,24 @@ assert set(gpus.values()) == {0, 3}
 with_host = baechi.device_map(model, (words,), max_memory={0: "8MiB", "cpu": "1GiB"}, no_split_module_classes=["Block"])
 print(with_host)
 assert set(with_host.values()) == {0, "cpu"}
+blocks = baechi.device_map(model, (words,), max_memory={1: "6MiB", 0: "10MiB", "cpu": 0}, no_split_module_classes="Block")
+bytes_on = {gpu: sum(p.numel() * 4 for name, p in model.named_parameters() if blocks[name.split(".")[0]] == gpu) for gpu in (0, 1)}
+assert bytes_on[1] <= 6 << 20 and bytes_on[0] <= 10 << 20 and sum(bytes_on.values()) > 14e6, bytes_on
+
+
+class Own(nn.Module):
+    """Without inner modules."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Parameter(torch.zeros(64, 64)), nn.Parameter(torch.zeros(64, 64))
+
+    def forward(self, x):
+        return torch.relu(x @ self.first) @ self.second
+
+
+own = baechi.device_map(Own(), (torch.zeros(2, 64),), max_memory={0: "1KiB", 1: "1MiB"})
+assert own == {"": 1}, own
 for limits, error in (({0: "2MiB", 1: "2MiB"}, baechi.InfeasibleError), ({0: "8MiB", "disk": "1GiB"}, baechi.InputError)):
     try:
         baechi.device_map(model, (words,), max_memory=limits)

@@ -53,6 +53,11 @@ Experiment on_modules(const ExportTask& task, const WholeModules& modules) {
 std::string refusal(const ExportTask& task, const WholeModules& modules,
                     const Experiment& grouped) {
   const Problem problem = grouped.problem();
+  if (modules.num_whole == 0)
+    return fmt::format(
+        "the model does not fit on one device, although ops do on several; nothing written to {}\n"
+        "no op has a module of the model: parts of it in modules of their own may be apart\n",
+        task.path);
   std::vector<Bytes> weights(modules.names.size());
   std::vector<std::vector<std::uint32_t>> members(modules.names.size());
   for (const OpId v : problem.graph.ops())
@@ -320,7 +325,10 @@ std::string export_device_map(const ExportTask& task, const Placement& placement
   ExportJson json = ExportJson::object();
   for (const auto& [name, device] : map) json[name] = accelerate_device(problem.cluster, device);
   write_file(task.path, json.dump(1) + "\n");
-  return fmt::format("{} whole modules, {}: step time {}{}\n", modules.num_whole, best.how,
+  return fmt::format("{}: step time {}{}\n",
+                     modules.num_whole == 0
+                         ? "no op has a module: the model is whole on one device"
+                         : fmt::format("{} whole modules, {}", modules.num_whole, best.how),
                      to_text(best.step.makespan), price(task, placement, best.step.makespan));
 }
 
@@ -401,12 +409,14 @@ std::vector<std::size_t> stages(const LayerSplit& split, std::string_view framew
 
 }  // namespace
 
-void require_modules(const Experiment& experiment, const std::string& trace) {
-  if (experiment.problem().graph.has_modules()) return;
+void require_modules(const Experiment& experiment, ExportFormat format, const std::string& trace) {
+  if (format == ExportFormat::json || format == ExportFormat::accelerate ||
+      experiment.problem().graph.has_modules())
+    return;
   throw InputError(
-      fmt::format("{}: no op has a module of the model (key `module` of an op), "
-                  "so it cannot "
-                  "be exported by module: tools/baechi_torch.py and generators write it",
+      fmt::format("{}: no op has a module of the model (key `module` of an op), so it cannot be "
+                  "exported by module: tools/baechi_torch.py and generators write it, if the model "
+                  "has inner modules",
                   trace));
 }
 

@@ -20,8 +20,9 @@ struct ExportTask {
   std::size_t stages = 0;               ///< of a pipeline; 0: as many as are fastest
 };
 
-/// Throws InputError, which names TRACE, if no op of the graph has a module.
-void require_modules(const Experiment& experiment, const std::string& trace);
+/// Throws InputError, which names TRACE, if `format` needs modules and no op of the graph has one.
+/// A device map needs none: the model is then whole.
+void require_modules(const Experiment& experiment, ExportFormat format, const std::string& trace);
 
 /// Writes the file and returns lines with the step times before and after:
 /// - accelerate: the `device_map` of Hugging Face's accelerate, a JSON object from module to device

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "scenarios/fit/trials.h"
+#include "sim/number_format.h"
 
 namespace baechi {
 namespace {
@@ -13,6 +14,7 @@ namespace {
 constexpr std::int64_t most_tokens = std::int64_t{1} << 20U, most_sequences = 4096;
 constexpr std::int64_t context_step = 256;
 constexpr std::size_t most_ways = 12;
+constexpr std::int64_t most_layers = 1024;
 
 double gib(Bytes size) { return static_cast<double>(size.count) / (1 << 30); }
 
@@ -28,7 +30,7 @@ FitCase changed_by(FitCase asked, const FitCase& change) {
   if (!v.cache.empty()) asked.variant.cache = v.cache;
   asked.variant.flash |= v.flash;
   asked.elsewhere.layers |= change.elsewhere.layers;
-  asked.elsewhere.experts |= change.elsewhere.experts;
+  asked.elsewhere.experts = std::max(asked.elsewhere.experts, change.elsewhere.experts);
   if (change.elsewhere.prefetch) asked.elsewhere.prefetch = change.elsewhere.prefetch;
   return asked;
 }
@@ -40,12 +42,13 @@ std::vector<FitChange> changes_of(const FitQuestion& q) {
     if (q.model.weights.empty())
       for (const char* format : {"q8_0", "q5_k_m", "q4_k_m"})
         all.push_back({fmt::format("weights {}", format), {.variant = {.weights = format}}});
-    all.push_back({"cache q8_0", {.variant = {.cache = "q8_0"}}});
+    // llama.cpp: "V cache quantization requires flash_attn".
+    all.push_back({"cache q8_0", {.variant = {.cache = "q8_0", .flash = true}}});
     all.push_back({"flash attention", {.variant = {.flash = true}}});
   }
   if (q.host == Bytes{}) return all;
   if (q.model.generator == "moe")
-    all.push_back({"experts on the CPU", {.elsewhere = {.experts = true}}});
+    all.push_back({"experts on the CPU", {.elsewhere = {.experts = most_layers}}});
   all.push_back({"layers on the CPU", {.elsewhere = {.layers = true}}});
   for (const std::int64_t ahead : {0, 1})
     all.push_back({"offload", {.elsewhere = {.prefetch = ahead}}});
@@ -60,7 +63,7 @@ bool combine(const FitChange& a, const FitChange& b) {
            : c.change.variant.flash          ? 2
                                              : 3;
   };
-  return kind(a) < kind(b);
+  return kind(a) < kind(b) && !(a.change.variant.flash && b.change.variant.flash);
 }
 
 std::string upper(std::string text) {
@@ -75,16 +78,25 @@ std::string command_of(const FitQuestion& q, const FitCase& asked, const FitWay&
   if (!model.writes) return q.command + " --export accelerate -o device_map.json --way ";
   const std::size_t dot = model.name.ends_with(".gguf") ? model.name.size() - 5 : model.name.size();
   const std::string name = model.name.substr(0, dot);
-  if (asked.elsewhere.prefetch) {
+  const std::string stored = model.weights.substr(0, model.weights.find('+'));
+  const auto format = find_weight_format(stored);
+  if (asked.elsewhere.prefetch || (format && !format->gguf())) {
+    if (way.cpu_layers > 0 || !way.cpu_experts.empty()) return "no framework we export to";
+    std::string text = fmt::format("vllm serve {} --max-model-len {}", name, v.context);
     // vLLM counts each GPU by itself.
     const Bytes most = std::ranges::max_element(way.memory, {}, &FitMemory::waiting)->waiting;
-    return fmt::format("vllm serve {} --max-model-len {} --cpu-offload-gb {:.0f}{}", name,
-                       v.context, std::ceil(gib(most)),
-                       way.layers.size() > 1
-                           ? fmt::format(" --pipeline-parallel-size {}", way.layers.size())
-                           : "");
+    if (most > Bytes{}) text += fmt::format(" --cpu-offload-gb {:.0f}", std::ceil(gib(most)));
+    if (way.layers.size() > 1)
+      text += fmt::format(" --pipeline-parallel-size {}", way.layers.size());
+    if (!v.cache.empty()) text += " --kv-cache-dtype fp8";
+    return text;
   }
-  std::string text, file = dot < model.name.size() ? model.name : name + "-F16.gguf";
+  const std::size_t own = model.weights.rfind('=');  // of experts
+  const std::string type = own == std::string::npos ? stored : model.weights.substr(own + 1);
+  std::string text,
+      file = dot < model.name.size()
+                 ? model.name
+                 : fmt::format("{}-{}.gguf", name, type.empty() ? "F16" : upper(type));
   if (!v.weights.empty()) {
     const std::string made = fmt::format("{}-{}.gguf", name, upper(v.weights));
     text = fmt::format("llama-quantize {} {} {} && ", file, made, upper(v.weights));
@@ -93,7 +105,7 @@ std::string command_of(const FitQuestion& q, const FitCase& asked, const FitWay&
   text += fmt::format("llama-server -m {} -c {}", file, v.context * v.batch);
   if (v.batch > 1) text += fmt::format(" -np {}", v.batch);
   text += " " + llama_cpp_split(split_of(way));
-  if (asked.elsewhere.experts) text += " -ot 'ffn_.*_exps=CPU'";
+  text += way.cpu_experts;
   if (!v.cache.empty()) text += fmt::format(" -ctk {0} -ctv {0}", v.cache);
   text += v.flash ? " -fa on" : " -fa off";
   return text;
@@ -156,7 +168,10 @@ class Ways {
   }
 
  private:
-  void add(const std::string& name, const FitCase& asked) {
+  void add(const std::string& name, FitCase asked) {
+    FitCase without = asked;
+    without.elsewhere.experts = 0;
+    if (asked.elsewhere.experts > 0 && trials_.lacking(without) <= Bytes{}) return;
     FitWay way = trials_.way(name, asked);
     // Nothing waits, or nothing runs on the CPU: this is a way without.
     const bool idle = asked.elsewhere.prefetch ? way.waiting == Bytes{}
@@ -166,6 +181,7 @@ class Ways {
       way.command = command_of(question_, asked, way);
       if (asked.elsewhere.layers)
         way.name.insert(way.name.rfind("layers"), fmt::format("{} ", way.cpu_layers));
+      if (trials_.lacking(asked) > Bytes{}) asked.elsewhere.experts = way.expert_layers;
       if (question_.model.writes) {
         way.most_context = trials_.largest(asked, context_step, tokens(), &FitVariant::context);
         way.most_batch = trials_.largest(asked, 1, most_sequences, &FitVariant::batch);
@@ -208,9 +224,11 @@ FitAnswer fit(const FitQuestion& question) {
   if (!question.train) return Ways(question).run();
   FitAnswer answer = fit_training(question);
   std::ranges::copy(question.links, std::back_inserter(answer.evidence));
-  const auto whole = std::ranges::find_if(
-      answer.ways, [](const FitWay& way) { return !way.name.starts_with("LoRA"); });
+  const auto whole = std::ranges::find_if(answer.ways, [&](const FitWay& way) {
+    return way.fits == answer.fits && way.name.find("LoRA") == std::string::npos;
+  });
   answer.sentence = answer.fits ? fits_sentence(question, *whole) : lacks_sentence(*whole);
+  if (answer.ways.size() > most_ways) answer.ways.resize(most_ways);
   return answer;
 }
 

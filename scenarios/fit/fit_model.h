@@ -20,12 +20,15 @@ struct FitModel {
   std::string generator{};  ///< "": `trace` is the graph, whatever the variant
   Options options{};        ///< of the generator
   std::shared_ptr<const Trace> trace{};
+  bool train = false;                ///< a step of 16 bits that recomputes its layers
   bool writes = false;               ///< text, token by token: it has a context and a cache
   std::int64_t trained_context = 0;  ///< 0: unknown
   std::vector<std::string> notes{};  ///< what is not modelled
   std::string weights{};             ///< their format, for commands; "": 16 bits
+  /// Modules of transformers that are not as Llama's, by ours: "layer_" -> "transformer.h.".
+  std::map<std::string, std::string> names{};
 
-  Trace decode(const FitVariant& variant) const;  ///< the last token; or the trace
+  Trace decode(const FitVariant& variant) const;  ///< the last token; the step; or the trace
   /// The pass over `tokens` more tokens behind `before`.
   Trace prefill(const FitVariant& variant, std::int64_t before, std::int64_t tokens) const;
 };

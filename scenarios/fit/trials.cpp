@@ -8,6 +8,7 @@ namespace {
 
 constexpr std::int64_t prompt_part = 512;  ///< tokens of a pass over a prompt: llama.cpp's n_ubatch
 constexpr std::size_t parts_in_flight = 4;  ///< llama.cpp's GGML_SCHED_MAX_COPIES
+constexpr std::int64_t least_copied = 32;   ///< tokens of a pass with copies of host weights
 constexpr Bytes no_limit{std::int64_t{1} << 50U};
 
 }  // namespace
@@ -16,7 +17,9 @@ constexpr Bytes no_limit{std::int64_t{1} << 50U};
 class FitGraphs {
  public:
   FitGraphs(const FitQuestion& question, const FitCase& asked)
-      : question_(question), experts_(asked.elsewhere.experts) {
+      : question_(question),
+        experts_(asked.elsewhere.experts),
+        optimizer_(asked.elsewhere.optimizer) {
     const FitModel& model = question.model;
     decode = std::make_shared<const Trace>(model.decode(asked.variant));
     if (model.writes) {
@@ -37,7 +40,8 @@ class FitGraphs {
     weights.resize(size());
     cache.resize(size());
     for (const OpId v : graph.ops()) {
-      const Bytes held = graph.op(v).persistent;
+      const bool sent = asked.elsewhere.optimizer && graph.op(v).phase == Phase::backward;
+      const Bytes held = sent ? Bytes{} : graph.op(v).persistent;  // gradients go to the host
       const std::uint32_t layer = layers[0]->of[v];
       (layer == ModelLayers::none ? on_host : weights[layer]) += held - graph.cache(v);
       if (layer != ModelLayers::none) cache[layer] += graph.cache(v);
@@ -52,11 +56,17 @@ class FitGraphs {
         found->second = std::max(found->second, pass.transient(first, last));
     return found->second;
   }
-  /// Whether an op is in host memory in every case: the table of words, as llama.cpp has it, unless
-  /// the head reads it, too.
+  /// Whether an op is in host memory however layers are divided: the table of words, as llama.cpp
+  /// has it, unless the head reads it, too.
   bool is_elsewhere(const OpGraph& graph, OpId v) const {
+    if (optimizer_ && graph.op(v).phase == Phase::update) return true;
     if (!question_.model.writes) return false;
-    if (experts_ && graph.module(v).find(".expert") != std::string_view::npos) return true;
+    const std::string_view module = graph.module(v);
+    if (const std::size_t at = module.find(".expert"); experts_ > 0 && at != module.npos) {
+      const std::string_view layer = module.substr(0, at);
+      const std::size_t digits = layer.find_last_not_of("0123456789") + 1;
+      return parse_number<std::int64_t>(layer.substr(digits)).value_or(0) < experts_;
+    }
     const GroupId group = graph.op(v).group;
     return graph.module(v) == "embed_tokens" &&
            (group == no_group || graph.members(group).size() == 1);
@@ -69,7 +79,8 @@ class FitGraphs {
 
  private:
   const FitQuestion& question_;
-  bool experts_;
+  std::int64_t experts_;
+  bool optimizer_;
   std::vector<LayerNeeds> needs_;
   mutable std::map<std::pair<std::size_t, std::size_t>, Bytes> transient_;
 };
@@ -104,7 +115,32 @@ Bytes FitTrials::lacking(const FitCase& asked) const {
   return lacking(asked, graphs);
 }
 
-FitWay FitTrials::way(const std::string& name, const FitCase& asked) {
+FitWay FitTrials::way(const std::string& name, FitCase asked) {
+  if (asked.elsewhere.experts > 0) {
+    const std::int64_t all = asked.elsewhere.experts;
+    std::int64_t bad = 0;  // of so few layers that GPUs lack memory
+    while (asked.elsewhere.experts - bad > 1) {
+      FitCase fewer = asked;
+      fewer.elsewhere.experts = bad + (asked.elsewhere.experts - bad) / 2;
+      const FitGraphs graphs(question_, fewer);
+      if (line(fewer, graphs, 0, nullptr).lacking() <= Bytes{})
+        asked = fewer;
+      else
+        bad = fewer.elsewhere.experts;
+    }
+    FitWay way = way_with(name, asked);
+    way.expert_layers = asked.elsewhere.experts;
+    way.cpu_experts = asked.elsewhere.experts < all
+                          ? fmt::format(" --n-cpu-moe {}", asked.elsewhere.experts)
+                          : " --cpu-moe";
+    if (asked.elsewhere.experts < all)
+      way.name = fmt::format("{} of {} layers", name, asked.elsewhere.experts);
+    return way;
+  }
+  return way_with(name, asked);
+}
+
+FitWay FitTrials::way_with(const std::string& name, const FitCase& asked) {
   const FitGraphs graphs(question_, asked);
   FitWay way{.name = name, .variant = asked.variant, .lacks = lacking(asked, graphs)};
   std::size_t waiting = 0;
@@ -139,7 +175,8 @@ std::int64_t FitTrials::largest(FitCase asked, std::int64_t step, std::int64_t m
 }
 
 bool FitTrials::uses_host(const FitCase& asked) {
-  return asked.elsewhere.layers || asked.elsewhere.experts || asked.elsewhere.prefetch;
+  const Elsewhere& e = asked.elsewhere;
+  return e.layers || e.experts > 0 || e.prefetch || e.optimizer;
 }
 
 std::vector<bool> FitTrials::which_wait(const FitGraphs& graphs, std::size_t count) {
@@ -212,17 +249,16 @@ Bytes FitTrials::lacking(const FitCase& asked, const FitGraphs& graphs) const {
                   uses_host(asked) ? host : Bytes{});
 }
 
-std::shared_ptr<const CostedGraph> FitTrials::costed(std::shared_ptr<const Trace> trace,
-                                                     const FitCase& asked, const FitGraphs& graphs,
-                                                     std::size_t waiting) const {
+std::shared_ptr<const CostedGraph> FitTrials::costed(
+    std::shared_ptr<const Trace> trace, const FitCase& asked,
+    const std::vector<std::string>& modules) const {
   PreparedGraph prepared = prepare({trace, &trace->graph}, cluster_, {});
-  if (waiting > 0) {
-    const std::vector<bool> waits = which_wait(graphs, waiting);
-    Options::Value modules;
-    for (std::size_t l = 0; l < graphs.size(); ++l)
-      if (waits[l]) modules.children.push_back({"", {graphs.layers[0]->names[l], "", {}}});
+  if (!modules.empty() || asked.elsewhere.optimizer) {
+    Options::Value patterns;
+    for (const std::string& module : modules) patterns.children.push_back({"", {module, "", {}}});
     Options options("offload");
-    options.set("modules", modules);
+    if (!modules.empty()) options.set("modules", patterns);
+    if (asked.elsewhere.optimizer) options.set("optimizer", {"true", "", {}});
     options.set("prefetch", {std::to_string(asked.elsewhere.prefetch.value_or(0)), "", {}});
     for (const char* key : {"home", "homes"}) options.set(key, {std::to_string(gpus_), "", {}});
     prepared.after_placing.push_back(make_transform("offload", std::move(options)));
@@ -231,26 +267,44 @@ std::shared_ptr<const CostedGraph> FitTrials::costed(std::shared_ptr<const Trace
       std::make_shared<const PreparedGraph>(std::move(prepared)), cluster_);
 }
 
+std::vector<std::string> FitTrials::waiting_modules(const FitGraphs& graphs, std::size_t count) {
+  const std::vector<bool> waits = which_wait(graphs, count);
+  std::vector<std::string> modules;
+  for (std::size_t l = 0; l < graphs.size(); ++l)
+    if (waits[l]) modules.push_back(graphs.layers[0]->names[l]);
+  return modules;
+}
+
 StepResult FitTrials::step(std::shared_ptr<const Trace> trace, const ModelLayers& layers,
-                           const FitCase& asked, const FitGraphs& graphs, std::size_t waiting,
-                           const std::vector<DeviceId>& device, EngineOptions engine) const {
+                           const FitCase& asked, const std::vector<std::string>& modules,
+                           const std::vector<DeviceId>& device, EngineOptions engine,
+                           bool borrowed) const {
   Placement placement;
-  for (const std::uint32_t layer : layers.of)
-    placement.device.push_back(layer == ModelLayers::none ? static_cast<DeviceId>(gpus_)
-                                                          : device[layer]);
+  for (const OpId v : trace->graph.ops()) {
+    const std::uint32_t layer = layers.of[v];
+    const bool follows =
+        layer == ModelLayers::none &&
+        (asked.elsewhere.optimizer || (borrowed && trace->graph.module(v) != "embed_tokens"));
+    placement.device.push_back(follows ? placement.device[trace->graph.predecessors(v).front()]
+                               : layer == ModelLayers::none ? static_cast<DeviceId>(gpus_)
+                                                            : device[layer]);
+  }
   engine.transfers = Transfers::duplex;
-  // A device without peer access waits for its copies, but not for weights that are prefetched, nor
-  // between the parts of a prompt.
-  engine.overlap = asked.elsewhere.prefetch.has_value() || engine.queue == ReadyOrder::program;
-  const Experiment experiment(costed(std::move(trace), asked, graphs, waiting), engine);
+  // A device without peer access waits for its copies, but not for weights that are prefetched, for
+  // gradients to the host, nor between the parts of a prompt.
+  engine.overlap = asked.elsewhere.prefetch.has_value() || asked.elsewhere.optimizer ||
+                   engine.queue == ReadyOrder::program;
+  const Experiment experiment(costed(std::move(trace), asked, modules), engine);
   return experiment.step(std::move(placement)).simulate();
 }
 
 void FitTrials::simulate(const FitCase& asked, const FitGraphs& graphs, std::size_t waiting,
                          FitWay& way) {
-  const std::shared_ptr<const CostedGraph> costs = costed(graphs.decode, asked, graphs, 0);
+  const std::shared_ptr<const CostedGraph> costs = costed(graphs.decode, {}, {});
   if (evidence.empty()) evidence = evidence_of(*costs->graph, cluster_);
-  const Duration hop = costs->step_costs->transfer(TensorId{}, DeviceId{0}, DeviceId{1});
+  const Duration hop = costs->graph->step->num_tensors() == 0
+                           ? Duration{}
+                           : costs->step_costs->transfer(TensorId{}, DeviceId{0}, DeviceId{1});
   const Line devices = line(asked, graphs, waiting, costs.get());
   const std::vector<std::size_t> first = devices.divided(hop).value_or(devices.filled());
   std::vector<DeviceId> device(graphs.size());
@@ -262,10 +316,10 @@ void FitTrials::simulate(const FitCase& asked, const FitGraphs& graphs, std::siz
   for (std::size_t l = 0; l < graphs.size(); ++l)
     if (is_numbered(graphs.layers[0]->names[l]))
       ++(index(device[l]) == gpus_ ? way.cpu_layers : way.layers[index(device[l])]);
-  const StepResult one = step(graphs.decode, *graphs.layers[0], asked, graphs, waiting, device);
+  const std::vector<std::string> modules = waiting_modules(graphs, waiting);
+  const StepResult one = step(graphs.decode, *graphs.layers[0], asked, modules, device);
   const StepResult most =
-      graphs.prefill ? step(graphs.prefill, *graphs.layers[1], asked, graphs, waiting, device)
-                     : one;
+      graphs.prefill ? step(graphs.prefill, *graphs.layers[1], asked, modules, device) : one;
   const std::vector<bool> waits = which_wait(graphs, waiting);
   for (std::size_t d = 0; d < gpus_; ++d) {
     FitMemory& memory = way.memory.emplace_back();
@@ -292,7 +346,7 @@ void FitTrials::simulate(const FitCase& asked, const FitGraphs& graphs, std::siz
 }
 
 Duration FitTrials::prompt(const FitCase& asked, const FitGraphs& graphs, std::size_t waiting,
-                           const std::vector<DeviceId>& device) const {
+                           std::vector<DeviceId> device) const {
   const std::int64_t all = std::min(question_.prompt, asked.variant.context);
   std::vector<Trace> parts;
   for (std::int64_t before = 0; before < all; before += prompt_part)
@@ -303,10 +357,22 @@ Duration FitTrials::prompt(const FitCase& asked, const FitGraphs& graphs, std::s
         graph, [&](OpId v) { return graphs.is_elsewhere(graph, v); }, graphs.layers.front().get());
   };
   Duration sum{};
-  if (parts.size() == 1 || asked.elsewhere.prefetch) {  // weights that wait are copied in each part
+  std::vector<std::string> modules = waiting_modules(graphs, waiting);
+  const bool borrowed = std::min(all, prompt_part) * asked.variant.batch >= least_copied;
+  for (std::size_t l = 0; l < graphs.size() && borrowed; ++l)
+    if (index(device[l]) == gpus_) {
+      modules.push_back(graphs.layers[0]->names[l]);
+      device[l] = DeviceId{};
+    }
+  for (std::size_t l = 0; l < graphs.size() && borrowed; ++l)
+    if (asked.elsewhere.experts > static_cast<std::int64_t>(l))
+      modules.push_back(fmt::format("layer_{}.expert*", l));
+  if (parts.size() == 1 || !modules.empty()) {  // weights that wait are copied in each part
     for (Trace& part : parts) {
       const auto trace = std::make_shared<const Trace>(std::move(part));
-      sum += step(trace, layers_of(trace->graph), asked, graphs, waiting, device).makespan;
+      sum += step(trace, layers_of(trace->graph), asked, modules, device, {.enforce_memory = false},
+                  borrowed)
+                 .makespan;
     }
     return sum;
   }
@@ -318,7 +384,7 @@ Duration FitTrials::prompt(const FitCase& asked, const FitGraphs& graphs, std::s
   const IdVector<OpId, std::uint32_t> first = std::exchange(layers.of, {});
   for (const OpId v : trace->graph.ops())
     layers.of.push_back(first[trace->graph.micro_batch(v).first]);
-  return step(std::move(trace), layers, asked, graphs, waiting, device,
+  return step(std::move(trace), layers, asked, modules, device,
               {.queue = ReadyOrder::program, .enforce_memory = false})
       .makespan;
 }

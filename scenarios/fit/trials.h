@@ -11,8 +11,10 @@ class FitGraphs;
 
 /// Where parts of the model are that are not on GPUs.
 struct Elsewhere {
-  bool layers = false, experts = false;    ///< compute on the host, as many as necessary
+  bool layers = false;                     ///< compute on the host, as many as necessary
+  std::int64_t experts = 0;                ///< those of so many layers, the first, compute there
   std::optional<std::int64_t> prefetch{};  ///< weights of as many layers as necessary wait there
+  bool optimizer = false;                  ///< updates are computed there
 };
 
 struct FitCase {
@@ -27,15 +29,18 @@ class FitTrials {
   /// The bytes that the case lacks; <= 0: it fits.
   Bytes lacking(const FitCase& asked) const;
 
-  FitWay way(const std::string& name, const FitCase& asked);
+  FitWay way(const std::string& name, FitCase asked);
 
   /// The largest value up to `most` in steps for which `asked`, changed by `set`, fits; 0: none.
   std::int64_t largest(FitCase asked, std::int64_t step, std::int64_t most,
                        std::int64_t FitVariant::* value) const;
 
+  std::size_t gpus() const { return gpus_; }
+
   std::vector<Evidence> evidence;
 
  private:
+  FitWay way_with(const std::string& name, const FitCase& asked);
   static bool uses_host(const FitCase& asked);
 
   /// Evenly spread, so that copies overlap with layers that stay, on every GPU.
@@ -52,21 +57,26 @@ class FitTrials {
 
   Bytes lacking(const FitCase& asked, const FitGraphs& graphs) const;
 
+  /// Of a graph whose `modules`, patterns, wait on the host.
   std::shared_ptr<const CostedGraph> costed(std::shared_ptr<const Trace> trace,
-                                            const FitCase& asked, const FitGraphs& graphs,
-                                            std::size_t waiting) const;
+                                            const FitCase& asked,
+                                            const std::vector<std::string>& modules) const;
+  static std::vector<std::string> waiting_modules(const FitGraphs& graphs, std::size_t count);
 
+  /// `device` of each layer; `borrowed`: experts compute where their layer does.
   StepResult step(std::shared_ptr<const Trace> trace, const ModelLayers& layers,
-                  const FitCase& asked, const FitGraphs& graphs, std::size_t waiting,
-                  const std::vector<DeviceId>& device, EngineOptions engine = {}) const;
+                  const FitCase& asked, const std::vector<std::string>& modules,
+                  const std::vector<DeviceId>& device, EngineOptions engine = {},
+                  bool borrowed = false) const;
 
   void simulate(const FitCase& asked, const FitGraphs& graphs, std::size_t waiting, FitWay& way);
 
   static std::int64_t samples(const Trace& trace) { return std::max<std::int64_t>(1, trace.batch); }
 
-  /// The time of the prompt's parts.
+  /// The time of the prompt's parts. GPUs compute them, with copies of what is on the host, unless
+  /// they are short. Source: llama.cpp, ggml-cuda (offload_op, min_batch_size).
   Duration prompt(const FitCase& asked, const FitGraphs& graphs, std::size_t waiting,
-                  const std::vector<DeviceId>& device) const;
+                  std::vector<DeviceId> device) const;
 
   /// Says what the last device of the line would have to hold.
   void explain_lack(const FitCase& asked, const FitGraphs& graphs, std::size_t waiting,

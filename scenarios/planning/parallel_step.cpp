@@ -202,6 +202,8 @@ OpGraph rank_graph(const TrainingJob& job, const ParallelPlan& plan,
   if (plan.precision == "fp32" && job.framework.master_weights != MasterWeights::fp32)
     throw InputError("master_weights: fp32 has no copy of its weights in 16 bits");
   if (plan.precision != "fp32") apply(precision_of(job, plan));
+  if (!job.frozen.empty())
+    apply({"quantize", {{}, {}, {{"weights", text(job.frozen)}, {"kernels", text("separate")}}}});
   if (plan.recompute == Recomputing::full) {
     NamedTransform again{"recompute", {}};
     if (plan.recompute_layers > 0)

@@ -22,6 +22,7 @@ struct TrainingJob {
   std::string generator{};  ///< one with the option `batch`, and those that plans set
   Options options{};        ///< of the generator, without these
   std::int64_t batch = 1;   ///< samples of a step, over all replicas
+  std::string frozen{};     ///< format of weights that adapters leave as they are; "": 16 bits
   Framework framework{};
 };
 

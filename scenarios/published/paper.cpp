@@ -10,6 +10,7 @@
 #include "scenarios/read/yaml.h"
 #include "sim/csv_table.h"
 #include "traces/format/compressed_file.h"
+#include "traces/importer.h"
 
 namespace baechi {
 namespace {
@@ -384,6 +385,8 @@ std::vector<std::string> paper_folders(const std::string& below, const std::stri
   std::ranges::sort(names);
   if (names.empty())
     throw InputError(fmt::format("no papers below '{}' (--folder says where)", below));
+  if (found.empty() && is_file(name))
+    require_kind(TextFile(name, Content::any), "the name of a paper");
   if (found.empty()) throw InputError(no_such("paper", name, names));
   return found;
 }

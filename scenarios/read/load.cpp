@@ -45,7 +45,11 @@ class Loader {
     file.sets = {sets.begin(), sets.end()};
     mistakes_.attempt([&] {
       root_ = parse_yaml(file.text, path_);
-      if (!is_mapping(root_))
+      const auto known = [](const auto& child) {
+        return child.first.starts_with("x-") ||
+               std::ranges::find(top_keys(), child.first, &TopKey::key) != top_keys().end();
+      };
+      if (!is_mapping(root_) || std::ranges::none_of(root_.children, known))
         throw InputError(path_ + ": not a mapping with the keys of a scenario");
       for (const std::string& set : sets) mistakes_.attempt([&] { apply(set); });
       check_keys();
@@ -288,24 +292,6 @@ class Loader {
   std::map<std::string, Value, std::less<>> lists_;  // swept placers, seeds and measures
 };
 
-/// What a file of another kind is, and what takes it; "" if it may be a scenario.
-std::string_view other_file(std::string_view text) {
-  const std::string_view start = text.substr(0, 400);
-  const auto has = [&](std::string_view part) { return start.find(part) != start.npos; };
-  if (has("baechi-placement"))
-    return "a placement: 'baechi simulate TRACE --placement FILE' takes it";
-  if (has("traceEvents")) return "a timeline: 'baechi trace info' says which graph it is, if any";
-  if (start.starts_with("<!") || start.starts_with("<html"))
-    return "a page, such as a report: 'baechi run' takes the scenario that the report shows";
-  if (start.starts_with("SQLite format 3"))
-    return "a database, such as results: 'baechi compare FOLDER' and 'baechi explain FOLDER --run "
-           "ID' take the folder of results.sqlite";
-  if (has("baechi-trace") || start.starts_with("HloModule"))
-    return "a graph: 'baechi place', 'simulate' and 'what-if FILE RULES --devices N' "
-           "take graphs, and a scenario reads one by 'graph: {import: FILE}'";
-  return "";
-}
-
 }  // namespace
 
 PointSections ScenarioFile::sections(std::size_t point) const {
@@ -386,9 +372,7 @@ ScenarioFile parse_scenario(std::string text, const std::string& path,
 ScenarioFile load_scenario(const std::string& path, std::span<const std::string> sets,
                            Mistakes& mistakes) {
   try {
-    std::string text = read_small_file(path, most_text);
-    if (const std::string_view what = other_file(text); !what.empty())
-      throw InputError(fmt::format("{}: not a scenario, but {}", path, what));
+    std::string text = read_small_file(path, most_text, "a scenario");
     return parse_scenario(std::move(text), path, sets, mistakes);
   } catch (const InputError& e) {
     mistakes.add(e.what());

@@ -4,9 +4,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 
 #include "sim/text.h"
+#include "traces/format/compressed_file.h"
+#include "traces/importer.h"
 
 namespace baechi {
 namespace {
@@ -113,16 +114,13 @@ std::vector<std::string> matching_files(const Options::Value& pattern, const std
   return search.found;
 }
 
-std::string read_small_file(const std::string& path, std::size_t most) {
+std::string read_small_file(const std::string& path, std::size_t most, std::string_view wanted) {
   std::error_code ec;
   if (!fs::exists(path, ec)) throw InputError(fmt::format("{}: no such file", path));
-  if (!fs::is_regular_file(path, ec)) throw InputError(fmt::format("{}: not a file", path));
-  if (fs::file_size(path, ec) > most)
-    throw InputError(fmt::format("{}: more than {} bytes", path, most));
-  std::ifstream in(path, std::ios::binary);
-  std::string text(std::istreambuf_iterator<char>(in), {});
-  if (!in) throw InputError(fmt::format("{}: it cannot be read", path));
-  return text;
+  TextFile file(path, Content::any);
+  if (!wanted.empty()) require_kind(file, wanted);
+  file.require_text();
+  return file.rest(most);
 }
 
 std::string plain_file_name(std::string_view text) {

@@ -23,9 +23,10 @@ bool is_pattern(std::string_view text);
 /// checked.
 std::vector<std::string> matching_files(const Options::Value& pattern, const std::string& base);
 
-/// The text of a regular file of at most `most` bytes. Throws InputError beginning with `path` if
-/// it cannot be read or is larger.
-std::string read_small_file(const std::string& path, std::size_t most);
+/// The text of a file of at most `most` bytes. Throws InputError beginning with `path` if it cannot
+/// be read, is larger, or is known to be of another kind than `wanted` (require_kind()).
+std::string read_small_file(const std::string& path, std::size_t most,
+                            std::string_view wanted = {});
 
 /// `text` as a file name of at most 120 bytes: letters, digits and "_-=.," stay, all other
 /// characters become '_'.

@@ -85,7 +85,7 @@ std::int64_t read_every(const Value& value) {
 }
 
 RuleFile read_file(const std::string& path, const Value& with, int depth) {
-  Value content = parse_yaml(read_small_file(path, most_rule_text), path);
+  Value content = parse_yaml(read_small_file(path, most_rule_text, "rules"), path);
   Value rules = content;
   const Value* defaults = nullptr;
   const Value* every = nullptr;

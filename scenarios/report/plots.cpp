@@ -106,43 +106,47 @@ Plot step_plot(const RunResult& row) {
 
 }  // namespace
 
-std::string step_csv(const std::string& picture_text) {
+std::string step_csv(const std::string& picture_text) try {
   constexpr std::array phases{"forward", "backward", "update"};
   constexpr std::array kinds{"weights", "outputs", "copies", "workspace"};
   const auto picture = nlohmann::json::parse(picture_text);
-  const double quantum = picture["quantum"].get<double>() / 1e3;
-  const double end = picture["ns"].get<double>() / 1e3;
-  const double unit = picture["unit"].get<double>() / 0x1p20;
+  const double quantum = picture.at("quantum").get<double>() / 1e3;
+  const double end = picture.at("ns").get<double>() / 1e3;
+  const double unit = picture.at("unit").get<double>() / 0x1p20;
   std::string text = "device,track,what,start_us,end_us,mib\n";
-  for (const auto& device : picture["devices"]) {
-    const std::string name = text_cell(device["name"].get<std::string>());
+  for (const auto& device : picture.at("devices")) {
+    const std::string name = text_cell(device.at("name").get<std::string>());
     for (const auto& [track, width] :
          {std::pair{"compute", 6UL}, {"send", 5UL}, {"receive", 5UL}}) {
-      const auto& flat = device[track];
+      const auto& flat = device.at(track);
       double at = 0.0;
       for (std::size_t i = 0; i + width <= flat.size(); i += width) {
-        at += flat[i].get<double>() * quantum;
+        at += flat.at(i).get<double>() * quantum;
         text += fmt::format("{},{},{},{:.9g},{:.9g},\n", name, track,
-                            width == 6 ? phases[flat[i + 4].get<std::size_t>() % 3] : track, at,
-                            std::min(end, at + flat[i + 1].get<double>() * quantum));
+                            width == 6 ? phases[flat.at(i + 4).get<std::size_t>() % 3] : track, at,
+                            std::min(end, at + flat.at(i + 1).get<double>() * quantum));
       }
     }
-    const auto& flat = device["memory"];
+    const auto& flat = device.at("memory");
     double at = 0.0;
     for (std::size_t i = 0; i + 5 <= flat.size(); i += 5) {
-      at += flat[i].get<double>() * quantum;
+      at += flat.at(i).get<double>() * quantum;
       for (std::size_t k = 0; k < kinds.size(); ++k)
         text += fmt::format("{},memory,{},{:.9g},,{:.6g}\n", name, kinds[k], at,
-                            flat[i + 1 + k].get<double>() * unit);
+                            flat.at(i + 1 + k).get<double>() * unit);
     }
     text += fmt::format("{},limit,,0,{:.9g},{:.6g}\n", name, end,
-                        device["limit"].get<double>() / 0x1p20);
+                        device.at("limit").get<double>() / 0x1p20);
   }
-  if (const auto& oom = picture["oom"]; !oom.is_null())
-    text +=
-        text_cell(picture["devices"][oom["device"].get<std::size_t>()]["name"].get<std::string>()) +
-        ",oom,,,,\n";
+  if (const auto& oom = picture.at("oom"); !oom.is_null())
+    text += text_cell(picture.at("devices")
+                          .at(oom.at("device").get<std::size_t>())
+                          .at("name")
+                          .get<std::string>()) +
+            ",oom,,,,\n";
   return text;
+} catch (const nlohmann::json::exception& e) {
+  throw InputError(fmt::format("the picture of a step is malformed: {}", e.what()));
 }
 
 std::vector<Plot> chart_plots(const Results& results) {

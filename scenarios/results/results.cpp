@@ -5,6 +5,9 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "traces/format/compressed_file.h"
+#include "traces/importer.h"
+
 namespace baechi {
 
 EachRow each_row(const Results& results) {
@@ -14,9 +17,11 @@ EachRow each_row(const Results& results) {
 }
 
 Results read_results(const std::string& folder) {
-  if (std::error_code none; std::filesystem::is_regular_file(folder, none))
+  if (std::error_code none; std::filesystem::is_regular_file(folder, none)) {
+    require_kind(TextFile(folder, Content::any), "a folder of results");
     throw InputError(fmt::format(
         "{}: is a file: name the folder with the results.sqlite that 'baechi run' wrote", folder));
+  }
   return read_sqlite(folder + "/results.sqlite");
 }
 

@@ -11,7 +11,7 @@
 #include "sim/random.h"
 #include "sim/transform/what_if/what_if.h"
 #include "traces/format/compressed_file.h"
-#include "traces/generate/config.h"
+#include "traces/generate/gguf.h"
 #include "traces/generator.h"
 #include "traces/importer.h"
 
@@ -396,31 +396,81 @@ Trace load_generated(const Choice& choice) {
   return trace;
 }
 
-std::optional<std::string> published_path(const std::string& text) {
-  std::string path = with_data_folder(text);
-  if (is_file(path + "/config.json")) path += "/config.json";
-  if (std::filesystem::path(path).filename() != "config.json") return std::nullopt;
-  return path;
+namespace {
+
+bool is_generator(const std::string& name) {
+  const std::vector<std::string> known = entry_names(generators());
+  return std::ranges::find(known, name) != known.end();
+}
+
+}  // namespace
+
+std::string PublishedModel::generator() const {
+  return fmt::format("{}:config={}{}{}", config.generator, path, options.empty() ? "" : ",",
+                     options);
+}
+
+std::optional<PublishedModel> published_model(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  const std::size_t colon = equals == text.npos ? text.npos : text.rfind(':', equals);
+  PublishedModel model{.path = with_data_folder(text.substr(0, colon)),
+                       .name = text.substr(0, colon),
+                       .options = colon == text.npos ? "" : text.substr(colon + 1)};
+  if (is_file(model.path + "/config.json")) model.path += "/config.json";
+  const std::filesystem::path whole = std::filesystem::absolute(model.path);
+  const bool header = generate::is_gguf(model.path);
+  if (header || whole.filename() == "config.json") {
+    model.name = header ? whole.stem() : whole.parent_path().filename();
+  } else {
+    const auto known = generate::known_model(model.name);
+    if (!known || is_file(model.path) || is_generator(model.name)) return std::nullopt;
+    model.path = model.name = *known;
+  }
+  model.config = generate::read_published_file(model.path);
+  return model;
+}
+
+void require_generator(const std::string& text) {
+  const std::string name = text.substr(0, text.find(':'));
+  if (is_generator(name)) return;
+  std::vector<std::string> known = entry_names(generators()), longer;
+  for (const generate::KnownModel& model : generate::known_models()) {
+    known.push_back(model.name);
+    if (model.name.starts_with(name)) longer.push_back(model.name);
+  }
+  throw InputError(fmt::format(
+      "{}: neither a file, a generator nor a known model{} ('baechi list generators' and 'baechi "
+      "list models' list these)",
+      text,
+      longer.empty() ? did_you_mean(name, known)
+                     : fmt::format(" (did you mean {}?)", fmt::join(longer, ", "))));
 }
 
 std::optional<Trace> load_generator_words(const std::string& text) {
-  if (const auto path = published_path(text)) {
-    const std::string maker = generate::read_published_config(read_file(*path), *path).generator;
-    Trace trace =
-        load_generated({.name = maker, .options = Options(maker, {{"config", {*path, text, {}}}})});
-    trace.name = std::filesystem::absolute(*path).parent_path().filename();
+  if (const auto model = published_model(text)) {
+    Choice choice = parse_choice(model->generator(), text);
+    if (generate::is_gguf(model->path) && choice.options.raw("pass", "") == nullptr) {
+      // Its weights are to write text with.
+      const auto trained = model->config.values.find("max_position_embeddings");
+      const auto tokens = trained == model->config.values.end()
+                              ? std::nullopt
+                              : parse_number<std::int64_t>(trained->second);
+      choice.options.set("pass", {"decode", text, {}});
+      choice.options.set(
+          "context",
+          {std::to_string(std::clamp<std::int64_t>(tokens.value_or(8192), 1, 8192) - 1), text, {}});
+    }
+    Trace trace = load_generated(choice);
+    trace.name = model->name;
     return trace;
   }
   const std::string name = text.substr(0, text.find(':'));
   const std::filesystem::file_status found = std::filesystem::status(with_data_folder(text));
   if (name.find_first_of("/.") != name.npos ||
-      (std::filesystem::exists(found) && !std::filesystem::is_directory(found)))
+      (std::filesystem::exists(found) &&
+       !(is_generator(name) && std::filesystem::is_directory(found))))
     return std::nullopt;
-  const std::vector<std::string> known = entry_names(generators());
-  if (std::ranges::find(known, name) == known.end())
-    throw InputError(
-        fmt::format("{}: neither a file nor a generator{} ('baechi list generators' lists these)",
-                    text, did_you_mean(name, known)));
+  require_generator(text);
   return load_generated(parse_choice(text, text));
 }
 

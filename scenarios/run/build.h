@@ -2,6 +2,7 @@
 #pragma once
 
 #include "scenarios/read/scenario.h"
+#include "traces/generate/config.h"
 #include "traces/trace.h"
 
 namespace baechi {
@@ -71,10 +72,22 @@ void require_needs(const PreparedGraph& graph, const Cluster& cluster);
 Trace load_graph(const GraphChoice& choice);
 Trace load_generated(const Choice& choice);
 
-/// The config.json of Hugging Face that `text` is, or whose folder it is.
-std::optional<std::string> published_path(const std::string& text);
+/// A model that others published: a config.json of Hugging Face, its folder, a GGUF file, or a name
+/// such as "Qwen/Qwen2.5-7B" (generate::known_model()); options may follow: ":key=value,...".
+struct PublishedModel {
+  std::string path;  ///< or the name in models.json
+  std::string name, options;
+  generate::PublishedConfig config{};
 
-/// The graph of "llama:config=8b", a generator, or of a config.json, where a graph file is
+  /// The generator that makes it, as parse_choice() reads it: "llama:config=PATH,key=value".
+  std::string generator() const;
+};
+/// Nothing if `text` is a generator or another file.
+std::optional<PublishedModel> published_model(const std::string& text);
+/// Throws InputError unless `text` begins with the name of a generator.
+void require_generator(const std::string& text);
+
+/// The graph of "llama:config=8b", a generator, or of a published model, where a graph file is
 /// expected. Nothing if `text` is another file, or not even looks like the name of a generator: it
 /// has a '/' or a '.' before any ':'. Throws InputError if the name is no generator's.
 std::optional<Trace> load_generator_words(const std::string& text);

@@ -93,11 +93,20 @@ void check_memory(const OpGraph& graph, const Cluster& cluster, LowerBounds& bou
   const bool stays = seen.empty();  // no weights can wait
   const Bytes most = peak_upper_bound(graph);
   if (most <= largest) return;
-  Bytes weights;
-  for (const OpId v : graph.ops()) weights += graph.op(v).persistent;
-  if (weights > all) {
-    bounds.why_not = fmt::format("weights need {}, all {} devices together have {}",
-                                 to_text(weights), cluster.num_devices(), to_text(all));
+  std::array<Bytes, all_words<Phase>().size()> held{};
+  for (const OpId v : graph.ops())
+    held[static_cast<std::size_t>(graph.op(v).phase)] += graph.op(v).persistent;
+  const auto [weights, gradients, optimizer] = held;
+  if (weights + gradients + optimizer > all) {
+    const std::string trained =
+        gradients + optimizer == Bytes{}
+            ? ""
+            : fmt::format(" (weights {}, gradients {}, optimizer state {})", to_text(weights),
+                          to_text(gradients), to_text(optimizer));
+    bounds.why_not = fmt::format("{} {}{}, all {} devices together have {}",
+                                 trained.empty() ? "weights need" : "a training step holds",
+                                 to_text(weights + gradients + optimizer), trained,
+                                 cluster.num_devices(), to_text(all));
   }
   const auto too_large = [&](const std::string& what, Bytes needed, Bytes read) {
     bounds.why_not = fmt::format(

@@ -59,8 +59,52 @@ TEST_SUITE("cli") {
     CHECK(holds(latex, "round\\_robin & "));
     CHECK(holds(latex, "95 \\% bootstrap"));
     CHECK(session.run("compare one ./one").err == "./one: named twice\n");
-    CHECK(holds(session.run("compare one/results.csv").err, "is a file: name the folder"));
-    CHECK(holds(session.run("run toy.json").err, "not a scenario, but a graph"));
+  }
+
+  TEST_CASE("a file of another kind is named, with the verb that takes it; nothing is parsed") {
+    const Session session;
+    write_sweep(session, "[single]");
+    REQUIRE(session.run("run s.yaml --out one --quiet").code == 0);
+    const std::string placed = "simulate toy.json --placement split.json " + two_gpus;
+    REQUIRE(session.run(placed + " --timeline t.json").code == 0);
+    session.folder().write("answer.json", session.json(placed).dump());
+    session.folder().write("rules.yaml", "- scale: {time: 0.5}\n");
+    session.folder().write("model.gguf", "GGUF\x03");
+    REQUIRE(shell(session.folder(), "gzip -k s.yaml rules.yaml") == 0);
+    const std::string kinds[][2] = {
+        {"toy.json", "a graph, which importer baechi reads: 'baechi place', 'simulate' and"},
+        {"split.json", "a placement: 'baechi simulate GRAPH --placement FILE' takes it"},
+        {"t.json", "a timeline of a step that this program simulated: give the graph"},
+        {"answer.json", "an answer of this program: no verb reads it"},
+        {"s.yaml", "a scenario: 'baechi run' runs it"},
+        {"s.yaml.gz", "a scenario: 'baechi run' runs it"},
+        {"rules.yaml", "rules: 'baechi what-if GRAPH FILE' takes them"},
+        {"model.gguf", "weights in GGUF: 'baechi fit', 'place' and 'plan' take them"},
+        {"one/report.html", "a report of 'baechi run'"},
+        {"one/results.csv", "results of 'baechi run': 'baechi compare FOLDER'"},
+        {"one/results.sqlite", "results of 'baechi run': 'baechi compare FOLDER'"}};
+    const std::string verbs[][3] = {
+        {"run", "--out two", "a scenario"},
+        {"place", two_gpus, "a graph"},
+        {"what-if toy.json", two_gpus, "rules"},
+        {"simulate toy.json --placement", two_gpus, "a placement"},
+        {"compare", "", "a folder of results"},
+        {"paper", "", "the name of a paper"},
+        {"query", "", "questions"},
+        {"plan", "--devices 2 --as a100 --batch 8", "a generator of a model"}};
+    for (const auto& [file, kind] : kinds)
+      for (const auto& [verb, rest, wanted] : verbs) {
+        const bool taken = file == "model.gguf" && (verb == "place" || verb == "plan");
+        if (taken || kind.starts_with(wanted)) continue;
+        const auto answer = session.run(verb + " " + file + " " + rest);
+        CAPTURE(answer.err);
+        CHECK(answer.code == 2);
+        CHECK(holds(answer.err, file + ": not " + wanted + ", but " + kind));
+      }
+    CHECK(session.run("what-if toy.json rules.yaml.gz " + two_gpus).code == 0);
+    session.refuses("place one " + two_gpus, "one: is a folder of results, not a file");
+    session.refuses("simulate toy.json --placement one " + two_gpus,
+                    "one: is a folder of results, not a file: 'baechi compare'");
   }
 
   TEST_CASE("arena: a placer's score and rank; better best values are saved") {

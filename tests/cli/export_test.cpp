@@ -25,6 +25,27 @@ Json device_by(const Json& map, const std::string& module) {
 }  // namespace
 
 TEST_SUITE("cli export") {
+  TEST_CASE("a model without inner modules is whole on one device") {
+    const Session session;
+    session.folder().write("t.json", R"({"format": "baechi-trace", "version": 1, "ops": [
+        {"name": "a", "compute_us": 1, "persistent_bytes": 100, "outputs": [{"bytes": 8}]},
+        {"name": "b", "compute_us": 1, "persistent_bytes": 100, "outputs": [{"bytes": 8}]}],
+        "edges": [{"from": "a", "output": 0, "to": "b"}]})");
+    const auto place = [&](const std::string& memory, const std::string& format) {
+      return session.run("place t.json --devices 2 --memory '" + memory + "' --export " + format +
+                         " -o map.json");
+    };
+    const auto refused = place("150 B", "accelerate");  // each op fits on a device of its own
+    CHECK(refused.code == 0);
+    CHECK(holds(refused.err, "does not fit on one device"));
+    CHECK(holds(refused.err, "parts of it in modules of their own may be apart"));
+    CHECK_FALSE(std::filesystem::exists(session.folder().file("map.json")));
+    CHECK(place("1 KiB", "accelerate").code == 0);
+    CHECK(Json::parse(session.folder().read("map.json")).size() == 1);
+    CHECK(Json::parse(session.folder().read("map.json")).contains(""));
+    CHECK(place("1 KiB", "pipelining").code == 2);
+  }
+
   TEST_CASE("each module of the trace is exported; the change of the step time is printed") {
     const Session session;
     REQUIRE(session.run("trace generate resnet50 batch=2 -o r.json").code == 0);
@@ -97,6 +118,22 @@ TEST_SUITE("cli export") {
     CHECK(placement["home"] == home);
     const Json step = session.json("simulate t.json --placement p.json" + on);
     CHECK(step["step_time_us"].get<double>() == doctest::Approx(30'000 + 2 * 3978.25 + 10.001));
+    // A host of 350 MB holds one, and both copies of the other on its way from the disk.
+    session.folder().write("disk.yaml", R"(
+name: disk
+graph: {import: t.json}
+placers: [auto]
+cluster:
+  devices: [{memory: 250 MB}, {kind: host, memory: 350 MB}, {kind: disk, memory: 1 TB}]
+  link: {bandwidth: 10 GB/s, latency: 0 us}
+engine: {transfers: duplex}
+)");
+    const std::string with_disk = "place t.json --scenario disk.yaml ";
+    REQUIRE(session.run(with_disk + "-o p.json").code == 0);
+    REQUIRE(session.run(with_disk + "--export accelerate -o map.json").code == 0);
+    CHECK(Json::parse(session.folder().read("map.json")) ==
+          Json{{"m0", "cpu"}, {"m1", 0}, {"m2", "disk"}});
+    CHECK(Json::parse(session.folder().read("p.json"))["home"] == Json{{"m0", 1}, {"m2", 2}});
     const auto vllm = session.run("place t.json" + on + "--export pipelining -o s.json");
     CHECK(vllm.code == 2);
     CHECK(holds(vllm.err, "pipelining cannot say that weights wait, as those of op 'm0' do"));
@@ -286,8 +323,10 @@ placers: [round_robin]
 
   TEST_CASE("an export needs a file and modules") {
     const Session session;
-    const std::string place = "place toy.json --placer m_etf " + two_gpus + " --export accelerate";
-    CHECK(holds(session.run(place).err, "-o FILE"));
-    session.refuses(place + " -o map.json", "key `module` of an op");
+    const std::string place = "place toy.json --placer m_etf " + two_gpus + " --export ";
+    CHECK(holds(session.run(place + "accelerate").err, "-o FILE"));
+    session.refuses(place + "pipelining -o map.json", "key `module` of an op");
+    REQUIRE(session.run(place + "accelerate -o map.json").code == 0);  // no op has weights either
+    CHECK(Json::parse(session.folder().read("map.json")).contains(""));
   }
 }

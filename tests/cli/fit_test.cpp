@@ -40,6 +40,22 @@ TEST_SUITE("fit") {
     CHECK(way_called(large, "weights q4_k_m")["fits"] == true);
   }
 
+  TEST_CASE("a model is asked by the name that Hugging Face or Ollama gives it") {
+    const Session session;
+    const std::string gpus = " --gpus 1xrtx_4080 --context 4096";
+    const Json ways = session.json("fit llama:size=3-8b,weights=q4_k_m" + gpus)["ways"];
+    for (const char* name : {"meta-llama/Meta-Llama-3-8B-Instruct", "llama3:8b"}) {
+      const Json same = session.json(fmt::format("fit {}:weights=q4_k_m{}", name, gpus))["ways"];
+      CHECK(same[0]["step_time_us"] == ways[0]["step_time_us"]);
+      CHECK(same[0]["spare_bytes"] == ways[0]["spare_bytes"]);
+    }
+    CHECK(
+        holds(session.run("fit mixtral --gpus 1xrtx_4080").err,
+              "mixtral: neither a file, a generator nor a known model (did you mean mixtral-8x7b, "
+              "mixtral-8x22b?)"));
+    CHECK(session.json("plan gpt2-xl --batch 8 --devices 2 --as v100")["status"] == "ok");
+  }
+
   TEST_CASE("a config.json is the same model, and its place in files of frameworks is written") {
     const Session session;
     session.folder().write("config.json", config_of_llama_3);
@@ -93,6 +109,40 @@ TEST_SUITE("fit") {
     CHECK(deepspeed["offload_param"]["device"] == "cpu");
   }
 
+  // 32 experts of 3 x 256 x 512 numbers in 16 bits are 25.2 MB a layer; the rest of a layer and of
+  // the model is below 1 MB. Where 80 MB are free, experts of one of four layers must leave.
+  TEST_CASE("experts of no more layers than necessary are on the CPU") {
+    const Session session;
+    const Json ways = session.json(
+        "fit moe:num_hidden_layers=4,hidden_size=256,num_attention_heads=4,num_key_value_heads=4,"
+        "moe_intermediate_size=512,num_local_experts=32,num_experts_per_tok=2,vocab_size=256 "
+        "--gpus 1xrtx_3090 --memory 87MB --reserve 0 --context 256 --cpu-memory 1GB")["ways"];
+    const auto found = std::ranges::find_if(
+        ways, [](const Json& way) { return way["name"] == "experts on the CPU of 1 layers"; });
+    REQUIRE(found != ways.end());
+    CHECK(holds((*found)["command"].get<std::string>(), "-ngl 5 --n-cpu-moe 1 -fa off"));
+    // A prompt is computed by the GPU, with copies of these experts over PCIe.
+    CHECK((*found)["first_token_us"].get<double>() < 20'000);
+  }
+
+  TEST_CASE("a config.json of another family is read by every verb, with its modules' names") {
+    const Session session;
+    session.folder().write("config.json", R"({"model_type": "bloom", "n_layer": 2, "n_head": 4,
+      "hidden_size": 64, "vocab_size": 256})");
+    CHECK(session.json("fit config.json --gpus 1xrtx_3090")["fits"] == true);
+    REQUIRE(session.run("fit config.json --gpus 1xrtx_3090 --export accelerate -o map").code == 0);
+    const Json map = Json::parse(session.folder().read("map"));
+    for (const char* module : {"transformer.h.0", "transformer.h.1", "transformer.ln_f",
+                               "transformer.word_embeddings_layernorm", "lm_head"})
+      CHECK(map[module] == 0);
+    CHECK(session.json("plan config.json --gpus 2xa100 --batch 4").size() > 0);
+    CHECK(session.run("trace generate config.json batch=2 -o graph.json").code == 0);
+    CHECK(session.run("place config.json --placer single --devices 1xa100").code == 0);
+    session.folder().write("config.json", R"({"model_type": "t5", "num_layers": 2, "num_heads": 4,
+      "d_model": 64, "d_kv": 16, "d_ff": 128, "vocab_size": 256})");
+    CHECK(session.json("fit config.json --gpus 1xrtx_3090")["fits"] == true);
+  }
+
   TEST_CASE("the command of a way that is ours runs as it is printed") {
     const Session session;
     const Json ways = session.json("fit gpt2:batch=1 --gpus 1xrtx_3060 --reserve '1 GiB'")["ways"];
@@ -123,6 +173,19 @@ TEST_SUITE("fit") {
     const Json answer = Session().json(ask);
     CHECK(answer["fits"] == true);
     CHECK(answer["ways"][0]["fits"] == true);
-    CHECK(Session().json(ask + " --memory 700M")["fits"] == false);
+    const Json none = Session().json(ask + " --memory 700M --cpu-memory 8GB");
+    CHECK(none["fits"] == false);
+    CHECK_FALSE(holds(none["answer"].get<std::string>(), "lacks -"));
+    CHECK(
+        holds(Session().json(ask + " --memory 900M --cpu-memory 8GB")["answer"].get<std::string>(),
+              "does not fit: "));
+    // GPUs of two kinds have the layers in a line; the host may have the optimizer.
+    std::string two = ask;
+    two.replace(two.find("2xrtx_4090"), 10, "1xrtx_4090,1xrtx_3060");
+    const Json ways = Session().json(two + " --cpu-memory 4GB")["ways"];
+    for (const char* name : {"layers in a line, recompute", "QLoRA 16, layers in a line, recompute",
+                             "layers in a line, recompute, optimizer on the host"})
+      CHECK(
+          std::ranges::any_of(ways, [&](const Json& w) { return w["name"] == name && w["fits"]; }));
   }
 }

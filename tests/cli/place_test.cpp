@@ -13,7 +13,7 @@ TEST_SUITE("cli") {
     CHECK(session.json("trace info llama:size=7b,num_hidden_layers=1")["name"] ==
           session.json("trace info llama:num_hidden_layers=1")["name"]);
     CHECK(holds(session.run("place gpt3 --gpus 1xh100").err,
-                "gpt3: neither a file nor a generator (did you mean 'gpt'?)"));
+                "gpt3: neither a file, a generator nor a known model (did you mean 'gpt'?)"));
     CHECK(holds(session.run("place gpt3.json --gpus 1xh100").err, "gpt3.json: cannot be read"));
     CHECK(holds(session.run("place gpt2 --gpus 1xh10").err, "the nearest are h100"));
   }

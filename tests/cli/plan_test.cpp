@@ -137,7 +137,9 @@ TEST_SUITE("cli") {
     session.folder().write("net.trace.json", "{}");
     const auto file = session.run("plan net.trace.json --batch 16 --nodes dgx_a100 --devices 8");
     CHECK(file.code == 2);
-    CHECK_MESSAGE(holds(file.err, "MODEL: 'net.trace.json' is a file"), file.err);
+    CHECK_MESSAGE(
+        holds(file.err, "net.trace.json: a file: plan divides models that a generator makes"),
+        file.err);
     CHECK_FALSE(std::filesystem::exists(session.folder().file("plan.yaml")));
   }
 
@@ -229,5 +231,19 @@ TEST_SUITE("cli") {
     CHECK(std::ranges::find(flags, "--recompute full") != flags.end());
     CHECK(std::ranges::find(flags, "--micro-batch 1") != flags.end());
     CHECK(holds(session.run(tight).out, "lacks 1000 B"));
+
+    // Two stages on two devices; a list of devices keeps its type.
+    const std::string one =
+        "plan gpt:num_hidden_layers=4,hidden_size=256,num_attention_heads=4,length=256,"
+        "vocab_size=1000 --batch 8 --tensor 1 --micro-batch 1 --zero 0 --precision fp16 "
+        "--recompute full --top 1 --devices ";
+    const std::int64_t whole = session.json(one + "1xv100")["plans"][0]["peak_bytes"];
+    const std::string less = fmt::format(" --memory '{} B'", whole - 1000);
+    for (const auto& [devices, more] :
+         {std::pair("1 --as v100", "--devices 2"), {"1xv100", "--devices 2xv100"}}) {
+      const Json remedies = session.json(one + devices + less)["remedies"];
+      REQUIRE(remedies.size() == 1);
+      CHECK(remedies[0]["flags"] == more);
+    }
   }
 }

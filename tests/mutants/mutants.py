@@ -6,8 +6,8 @@ changes, drawn with SEED. With --file, only changes of files whose path contains
 
 mutants.py --list: without building, lists changes whose old text does not occur exactly once in the file, or that have no tests.
 
-mutants.py BUILD --random N [--seed S] [FOLDER]: N random changes (random_mutants.py), in equal numbers from sim, placers,
-traces and scenarios, or all from FOLDER, such as sim/pipeline. All are compiled into one program, where an environment
+mutants.py BUILD --random N [--seed S] [FOLDER...]: N random changes (random_mutants.py), in equal numbers from sim, placers,
+traces and scenarios, or from each FOLDER, such as sim/pipeline. All are compiled into one program, where an environment
 variable chooses one; those that do not compile are left out. A change is tried with the test files of its top folder that
 reach it, the nearest first, until one fails or hangs. UNREACHED: none reaches it. The last lines are the score of each
 folder. Survivors need a review: some are equivalent mutants.
@@ -115,6 +115,7 @@ class Build:
         for file in texts:
             command = self.compilation(file)
             by_command.setdefault(command["file"], (command, []))[1].append(file)
+        errors = ""
         for number, (source, (command, files)) in enumerate(sorted(by_command.items())):
             unity = open(source).read() if "/Unity/" in source else None
             for file in files:
@@ -132,7 +133,9 @@ class Build:
             words = [changed if word == source else word for word in words]
             done = subprocess.run(words + list(options), cwd=command["directory"], text=True, stderr=subprocess.PIPE)
             if done.returncode != 0:
-                raise ValueError("it does not compile: " + done.stderr)
+                errors += done.stderr
+        if errors:
+            raise ValueError("it does not compile: " + errors)
         return replaced
 
     def objects_of(self, library):
@@ -182,9 +185,9 @@ def compiled(build, changes):
     """Links the test program with all changes that compile: the program, and these changes."""
     header = os.path.join(build.scratch, "mutant.h")
     open(header, "w").write(random_mutants.HEADER)
+    for number, change in enumerate(changes):
+        change["number"] = number  # stays, so that what compiled is not compiled again
     while True:
-        for number, change in enumerate(changes):
-            change["number"] = number
         texts = {file: random_mutants.with_changes(ROOT, file, [c for c in changes if c["file"] == file])
                  for file in {change["file"] for change in changes}}
         try:
@@ -199,7 +202,7 @@ def compiled(build, changes):
 
 
 def try_random(build, given):
-    modules = [given.module] if given.module else random_mutants.MODULES
+    modules = given.module or random_mutants.MODULES
     each = -(-given.random // len(modules))
     drawn = [change for module in modules for change in random_mutants.draw(ROOT, module, each * 5 // 4, given.seed)]
     program, changes = compiled(build, drawn)
@@ -263,7 +266,7 @@ def main(arguments):
         parser.add_argument("build")
         parser.add_argument("--random", type=int)
         parser.add_argument("--seed", default="0")
-        parser.add_argument("module", nargs="?")
+        parser.add_argument("module", nargs="*")
         given = parser.parse_intermixed_args(arguments)
         sys.exit(1 if try_random(Build(given.build), given) else 0)
     parser = argparse.ArgumentParser()

@@ -75,47 +75,60 @@ TEST_SUITE("placers") {
     }
   }
 
-  TEST_CASE("auto is close to the best of all placements on a small GPU beside a slow host") {
-    double sum = 0.0, worst = 0.0;
-    constexpr std::uint64_t chains = 200;
-    for (std::uint64_t seed = 0; seed < chains; ++seed) {
-      Random random(seed);
-      OpGraphBuilder g;
-      TensorId last{};
-      const std::uint32_t length = 8 + random.below(4);
-      for (std::uint32_t i = 0; i < length; ++i) {
-        const auto time = Duration{1000 * (10 + random.below(50))};
-        const OpId v = g.add_op({.name = "m" + std::to_string(i),
-                                 .compute = time,
-                                 .persistent = {1'000'000 * (1 + random.below(20))}});
-        if (i > 0) g.add_edge(last, v);
-        last = g.add_tensor(v, {1000 * random.below(50)});
+  TEST_CASE("auto is close to the best of all placements on small GPUs beside a slow host") {
+    // Chains on one GPU and the host, and graphs of 8 or 9 ops with branches on two and the host.
+    const auto check = [](std::uint64_t graphs, std::uint32_t gpu_count, std::uint32_t longest) {
+      double sum = 0.0, worst = 0.0;
+      for (std::uint64_t seed = 0; seed < graphs; ++seed) {
+        Random random(seed);
+        OpGraphBuilder g;
+        std::vector<TensorId> outputs;
+        const std::uint32_t length = 8 + random.below(longest - 7);
+        for (std::uint32_t i = 0; i < length; ++i) {
+          const auto time = Duration{1000 * (10 + random.below(50))};
+          const OpId v = g.add_op({.name = "m" + std::to_string(i),
+                                   .compute = time,
+                                   .persistent = {1'000'000 * (1 + random.below(20))}});
+          if (i > 0) g.add_edge(outputs[i - 1 - random.below(std::min(i, gpu_count))], v);
+          if (i > 2 && gpu_count > 1 && random.below(2) == 0) g.add_edge(outputs[i - 3], v);
+          outputs.push_back(g.add_tensor(v, {1000 * random.below(50)}));
+        }
+        IdVector<DeviceId, Device> devices;
+        for (std::uint32_t i = 0; i < gpu_count; ++i)
+          devices.push_back(
+              {.name = "gpu" + std::to_string(i), .kind = {}, .memory = {30'000'000}});
+        devices.push_back(
+            {.name = "cpu", .kind = {}, .memory = {std::int64_t{1} << 40}, .speed = 0.1});
+        const auto& [graph, cluster, costs, problem] = OwnedProblem(
+            std::move(g).build(),
+            Cluster::uniform(std::move(devices),
+                             {.bandwidth = {1e9}, .latency = std::chrono::microseconds(9)}));
+        Simulator simulator(problem);
+        Duration best = Duration::max();
+        Placement p{.device = IdVector<OpId, DeviceId>(length)};
+        for (bool more = true; more;) {
+          const StepResult& result = simulator.run(p);
+          if (!result.oom) best = std::min(best, result.makespan);
+          more = false;
+          for (const OpId v : graph.ops()) {  // the next placement
+            more = index(p.device[v]) < gpu_count;
+            p.device[v] = static_cast<DeviceId>(more ? index(p.device[v]) + 1 : 0);
+            if (more) break;
+          }
+        }
+        const auto own = step(problem, "auto");
+        REQUIRE(own);
+        const double ratio = static_cast<double>(own->count()) / static_cast<double>(best.count());
+        sum += ratio;
+        worst = std::max(worst, ratio);
       }
-      IdVector<DeviceId, Device> devices;
-      devices.push_back({.name = "gpu", .kind = {}, .memory = {30'000'000}});
-      devices.push_back(
-          {.name = "cpu", .kind = {}, .memory = {std::int64_t{1} << 40}, .speed = 0.1});
-      const auto& [graph, cluster, costs, problem] = OwnedProblem(
-          std::move(g).build(),
-          Cluster::uniform(std::move(devices),
-                           {.bandwidth = {1e9}, .latency = std::chrono::microseconds(9)}));
-      Simulator simulator(problem);
-      Duration best = Duration::max();
-      for (std::uint32_t bits = 0; bits < 1U << length; ++bits) {
-        Placement p;
-        for (std::uint32_t i = 0; i < length; ++i)
-          p.device.push_back((bits >> i & 1U) != 0 ? gpu1 : gpu0);
-        const StepResult& result = simulator.run(p);
-        if (!result.oom) best = std::min(best, result.makespan);
-      }
-      const auto own = step(problem, "auto");
-      REQUIRE(own);
-      const double ratio = static_cast<double>(own->count()) / static_cast<double>(best.count());
-      sum += ratio;
-      worst = std::max(worst, ratio);
-    }
-    CHECK(sum / static_cast<double>(chains) <= 1.05);
-    CHECK(worst <= 1.25);
+      const double mean = sum / static_cast<double>(graphs);
+      MESSAGE(mean << " x the best, at most " << worst);
+      CHECK(mean <= 1.05);
+      CHECK(worst <= 1.25);
+    };
+    check(200, 1, 11);
+    check(30, 2, 9);
   }
 
   TEST_CASE("auto is not slower with more memory where it tries all placements, else rarely") {
@@ -123,38 +136,51 @@ TEST_SUITE("placers") {
       std::size_t compared = 0, slower = 0;
       double worst = 1.0;
     };
-    const auto outcome = [](std::uint64_t graphs, std::uint32_t least_ops, std::uint32_t sizes) {
+    constexpr std::int64_t equal[] = {12, 12, 12}, unequal[] = {12, 24, 18};
+    // The memory of device d is `memory` x share[d] / 12, and in every third step only that of one
+    // of the largest devices rises.
+    const auto outcome = [](std::uint64_t graphs, std::uint32_t least_ops, std::uint32_t sizes,
+                            std::span<const std::int64_t> share, double rise) {
       Outcome result;
       for (std::uint64_t seed = 0; seed < graphs; ++seed) {
         const auto more = static_cast<std::uint32_t>(seed) % sizes;
         const RandomProblem random({.ops = least_ops + more}, 3, seed);
         std::optional<Duration> before;
-        for (std::int64_t memory = 600; memory < 12'000; memory += memory / 4) {
+        for (double memory = 720; memory < 9'000; memory *= rise) {
           CAPTURE(seed);
           CAPTURE(memory);
           Cluster cluster = random.cluster;
-          for (const DeviceId d : cluster.devices()) cluster.set_memory(d, {memory});
+          for (const DeviceId d : cluster.devices())
+            cluster.set_memory(d, {static_cast<std::int64_t>(memory) * share[index(d)] / 12});
+          const auto compare = [&](std::optional<Duration> now) {
+            if (before) {
+              REQUIRE(now);
+              ++result.compared;
+              result.slower += *now > *before ? 1U : 0U;
+              result.worst = std::max(result.worst, to_us(*now) / to_us(*before));
+            }
+          };
           const auto now = step(random.under({}, cluster), "auto");
-          if (before) {
-            REQUIRE(now);
-            ++result.compared;
-            result.slower += *now > *before ? 1U : 0U;
-            if (*now > *before) result.worst = std::max(result.worst, to_us(*now) / to_us(*before));
-          }
+          compare(now);
           before = now;
+          if (result.compared % 3 != 0) continue;
+          const Bytes largest = cluster.device(gpu1).memory;
+          compare(step(random.under({}, with_memory(cluster, gpu1, 1.1 * largest)), "auto"));
         }
       }
+      MESSAGE(result.slower << " of " << result.compared << ", at most x " << result.worst);
       return result;
     };
     // At most 3^6 placements, and the best of all those that fit.
-    const Outcome all = outcome(40, 4, 3);
+    const Outcome all = outcome(40, 4, 3, equal, 1.25);
     CHECK(all.compared > 300);
     CHECK(all.slower == 0);
-    const Outcome some = outcome(20, 10, 40);
-    MESSAGE(some.slower << " of " << some.compared << ", at most x " << some.worst);
-    CHECK(some.compared > 150);
-    CHECK(some.slower * 100 <= some.compared * 3);
-    CHECK(some.worst <= 1.05);
+    for (const auto share : {std::span(equal), std::span(unequal)}) {
+      const Outcome some = outcome(20, 10, 40, share, 1.3);
+      CHECK(some.compared > 150);
+      CHECK(some.slower * 100 <= some.compared);
+      CHECK(some.worst <= 1.02);
+    }
   }
 
   TEST_CASE("auto reports its choice, and stops where no step can be shorter") {

@@ -152,7 +152,7 @@ class Questions(unittest.TestCase):
             "page,title,system,gpus,precision,gbs,layers,pp,vp,step_s,tokens_per_s,samples_per_s,mfu,release\n"
             "hf-mistral/README_7b.md,Mistral 7b 24.02 BF16,H100,8,BF16,,,,,,,16,,v24.11.1\n")})
         self.assertEqual((asked["batch"], asked["micro_batch"], asked["zero"], asked["recompute"]), ("512", "16", "3", "full"))
-        self.assertEqual((asked["framework"], asked["options"]["config"]["lora_rank"]), ("fsdp", "8"))
+        self.assertEqual((asked["framework"], asked["options"]["config"]), ("fsdp", {"like": "3-8b", "lora_dropout": "0.1", "lora_rank": "8"}))
         self.assertAlmostEqual(result.rows[0].measured, 32.0)
 
     def test_a_step_of_a_model_is_asked_of_the_device_under_pytorch(self):
@@ -193,6 +193,8 @@ class LlamaCpp(unittest.TestCase):
         self.assertEqual(questions[0]["starts"], ["layer_17"])
         self.assertEqual(questions[0]["device"], {"base": "rtx_3090_llamacpp", "launch": "6.13 us"})  # 5.22 + 0.91
         self.assertNotIn("0.9,", str(questions[2]["device"]["gemv"]))  # a 3090's own share is left out
+        # Ampere: (0.9 + 0.893) / 2, of which ECC leaves 15 of 16.
+        self.assertAlmostEqual(llama_cpp.of_others("A40")["gemv"]["fp16"], 0.8965 * 15 / 16)
         self.assertAlmostEqual(result.rows[0].measured, 20000.0)
         self.assertAlmostEqual(result.rows[0].error(), 0.05)
         self.assertAlmostEqual(result.left_out["mean"], 0.05)

@@ -1,4 +1,4 @@
-"""Rules of validate/pytorch/predict.py and stages.py; each number can be derived by hand. No PyTorch is needed."""
+"""Rules of validate/pytorch/predict.py, stages.py and score.py; each number can be derived by hand. No PyTorch is needed."""
 import os
 import sys
 import tempfile
@@ -9,6 +9,7 @@ from unittest import mock
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "validate", "pytorch"))
 import stages
 from predict import Predictor, cases_of, rate, starts_of_four
+from score import InputError, score
 
 
 def op(name, phase, module="", size=0, forward=None, kind="mm", **more):
@@ -337,6 +338,52 @@ class OnOneGpu(unittest.TestCase):
             open(f"{mps}/control", "w").close()
             self.assertEqual(process.untimed(2, "cuda"), "")
             self.assertEqual([process.share_of_gpu(n) for n in (2, 3, 4)], [50, 33, 25])
+
+
+class Scores(unittest.TestCase):
+    COLUMNS = "model,way,cut,predicted_us,measured_us,noise,counts,no_transfers_us,baechi_us"
+
+    def scored(self, rows, more="", peaks=""):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in (("score.csv", f"{self.COLUMNS}{more}\n{rows}"), ("peaks.csv", peaks)):
+                if text:
+                    with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+                        file.write(text)
+            return score(folder)
+
+    def test_cases_that_count(self):
+        # a: off by 10 % and -20 %; ddp, predicted best, takes 100 where two_stages takes 80. One case of b has no
+        # regret, and c does not count. Without its copies ddp is off by 30 %; no other case moves.
+        s = self.scored("a,ddp,,90,100,0.02,yes,50,150,70\na,two_stages,3,96,80,0.04,yes,40,120,96\n"
+                        "b,ddp,,70,70,0.01,yes,70,70,70\nc,ddp,,700,70,0.30,no,70,70,60\n", ",without_copies_us",
+                        "model,way,cut,rank,predicted_bytes,measured_bytes\na,ddp,,0,99,100\n")  # fmt: skip
+        self.assertEqual((s["cases"], s["not_counted"], s["order"], s["noise"]), (3, 1, -1.0, 0.02))
+        for value, expected in ((s["median_error"], 0.1), (s["worst_error"], 0.2), (s["no_transfers"]["worst"], 0.5), (s["baechi"]["worst"], 0.5),
+                                (s["regret"], 0.25), (s["peaks"]["worst"], 0.01)):  # fmt: skip
+            self.assertAlmostEqual(value, expected)
+        (copies,) = s["effects"]
+        self.assertEqual((copies["effect"], copies["cases"]), ("copies", 1))
+        self.assertAlmostEqual(copies["with"]["median"], 0.1)
+        self.assertAlmostEqual(copies["without"]["median"], 0.3)
+
+    def test_a_slower_machine_is_no_wrong_prediction(self):
+        # One process alone takes 25 % longer while the steps are measured: 80 become 100, as measured.
+        s = self.scored("a,ddp,,80,100,0.02,yes,50,150,0.25\n", ",drift")
+        self.assertAlmostEqual(s["worst_error"], 0.2)
+        self.assertAlmostEqual(s["steady"]["worst"], 0.0)
+
+    def test_peaks_without_timed_steps(self):
+        # Off by 2 %, -4 % and 0: two of three lie within 3 %.
+        s = self.scored("", peaks="model,way,cut,rank,predicted_bytes,measured_bytes\na,four_stages,1+2+3,0,102,100\n"
+                                  "a,four_stages,1+2+3,1,96,100\na,four_ddp,,3,7,7\n")  # fmt: skip
+        self.assertAlmostEqual(s["peaks"]["worst"], 0.04)
+        self.assertAlmostEqual(s["peaks"]["told_well"], 2 / 3)
+
+    def test_mistakes_have_their_place(self):
+        for rows, said in (("a,ddp,,90,100,0.02,maybe,50,150\n", ":2:20: counts is 'maybe'"),
+                           ("a,ddp,,90,100,0.5,no,50,150\n", "no case counts"), ("", "no case counts")):  # fmt: skip
+            with self.assertRaisesRegex(InputError, said):
+                self.scored(rows)
 
 
 if __name__ == "__main__":

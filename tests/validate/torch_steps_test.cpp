@@ -1,9 +1,6 @@
-#include "validate/torch_steps.h"
-
+#include <nlohmann/json.hpp>
 #include <thread>
 
-#include "sim/error.h"
-#include "tests/message.h"
 #include "tests/prelude.h"
 #include "tests/temporary_folder.h"
 #include "tests/this_build.h"
@@ -25,6 +22,12 @@ bool there_are_two_cores() {
   return false;
 }
 
+/// What `baechi validate torch` answers of `folder`.
+nlohmann::json score(const TemporaryFolder& folder) {
+  REQUIRE(shell(folder, "'" + program() + "' validate torch . --format json", ">answer") == 0);
+  return nlohmann::json::parse(folder.read("answer"));
+}
+
 /// The exit code of `./dev torch` into `folder`, without a build; what it says is in `said`.
 int judged(const TemporaryFolder& folder, const std::string& arguments) {
   return shell(folder,
@@ -36,91 +39,6 @@ int judged(const TemporaryFolder& folder, const std::string& arguments) {
 }  // namespace
 
 TEST_SUITE("torch_steps") {
-  TEST_CASE("errors are of the cases that count; regret is of the way that is predicted best") {
-    const TemporaryFolder folder;
-    // a: off by 10 % and -20 %; predicted best is ddp, which takes 100 where two_stages takes 80.
-    // b: off by 0; one case alone has no regret. c does not count.
-    folder.write("score.csv", std::string(score_columns) +
-                                  "a,ddp,,90,100,0.02,yes,50,150\n"
-                                  "a,two_stages,3,96,80,0.04,yes,40,120\n"
-                                  "b,ddp,,70,70,0.01,yes,70,70\n"
-                                  "c,ddp,,700,70,0.30,no,70,70\n");
-    folder.write("peaks.csv",
-                 "model,way,cut,rank,predicted_bytes,measured_bytes\na,ddp,,0,99,100\n");
-    const validate::TorchScore score = validate::score_torch(folder.file(""));
-    CHECK(score.counting == 3);
-    CHECK(score.errors.median == doctest::Approx(0.1));
-    CHECK(score.errors.worst == doctest::Approx(0.2));
-    CHECK(score.no_transfers.worst == doctest::Approx(0.5));
-    CHECK(score.baechi.worst == doctest::Approx(0.5));
-    CHECK(score.regret == doctest::Approx(0.25));
-    CHECK(score.order == doctest::Approx(-1.0));
-    CHECK(score.noise == doctest::Approx(0.02));
-    CHECK(score.of_peaks.worst == doctest::Approx(0.01));
-  }
-
-  TEST_CASE("an effect is worth the error that it removes from the cases that it moves") {
-    const TemporaryFolder folder;
-    // Without its copies the first case is off by 30 % instead of 10 %; the second does not move.
-    folder.write("score.csv",
-                 "model,way,cut,predicted_us,measured_us,noise,counts,no_transfers_us,baechi_us,"
-                 "without_copies_us\n"
-                 "a,ddp,,90,100,0.02,yes,50,150,70\n"
-                 "a,two_stages,3,96,80,0.04,yes,40,120,96\n"
-                 "c,ddp,,700,70,0.30,no,70,70,60\n");
-    const validate::TorchScore score = validate::score_torch(folder.file(""));
-    REQUIRE(score.effects.size() == 1);
-    const validate::TorchEffect& copies = score.effects.front();
-    CHECK(copies.name == "copies");
-    CHECK(copies.cases == 1);
-    CHECK(copies.with.median == doctest::Approx(0.1));
-    CHECK(copies.without.median == doctest::Approx(0.3));
-  }
-
-  TEST_CASE("a machine that became slower is told apart from a wrong prediction") {
-    const TemporaryFolder folder;
-    // One process alone takes 25 % longer while the steps are measured: 80 become 100, as measured.
-    folder.write("score.csv",
-                 "model,way,cut,predicted_us,measured_us,noise,counts,no_transfers_us,baechi_us,"
-                 "drift\n"
-                 "a,ddp,,80,100,0.02,yes,50,150,0.25\n");
-    const validate::TorchScore score = validate::score_torch(folder.file(""));
-    CHECK(score.errors.worst == doctest::Approx(0.2));
-    CHECK(score.steady.worst == doctest::Approx(0.0));
-    CHECK(score.drift == doctest::Approx(0.25));
-  }
-
-  TEST_CASE("what cannot be scored is told with its place") {
-    const TemporaryFolder folder;
-    const auto refused = [&](const std::string& rows) {
-      folder.write("score.csv", score_columns + rows);
-      return message<InputError>([&] { validate::score_torch(folder.file("")); });
-    };
-    CHECK(refused("a,ddp,,90,100,0.02,maybe,50,150\n").find(":2:20: counts is 'maybe'") !=
-          std::string::npos);
-    CHECK(refused("a,ddp,,90,100,0.5,no,50,150\n").find("no case counts") != std::string::npos);
-  }
-
-  TEST_CASE("peaks are scored where no step was timed") {
-    const TemporaryFolder folder;
-    folder.write("score.csv", score_columns);
-    CHECK(message<InputError>([&] {
-            validate::score_torch(folder.file(""));
-          }).find("no case counts") != std::string::npos);
-    // Off by 2 %, -4 % and 0: two of three are told well.
-    folder.write("peaks.csv",
-                 "model,way,cut,rank,predicted_bytes,measured_bytes\n"
-                 "a,four_stages,1+2+3,0,102,100\n"
-                 "a,four_stages,1+2+3,1,96,100\n"
-                 "a,four_ddp,,3,7,7\n");
-    const validate::TorchScore score = validate::score_torch(folder.file(""));
-    CHECK(score.counting == 0);
-    CHECK(score.peaks.at(0).cut == "1+2+3");
-    CHECK(score.peaks.at(2).rank == 3);
-    CHECK(score.of_peaks.worst == doctest::Approx(0.04));
-    CHECK(score.peaks_told_well == doctest::Approx(2.0 / 3.0));
-  }
-
   TEST_CASE("rules that make stages of a recorded step, in Python") {
     const TemporaryFolder folder;
     const int code = shell(folder, "python3 '" + source_dir() + "/tests/validate/predict_test.py'");
@@ -166,10 +84,10 @@ TEST_SUITE("torch_steps") {
     for (std::size_t at = text.find(",no,"); at != std::string::npos; at = text.find(",no,", at))
       text.replace(at, 4, ",yes,");  // other tests run on the same cores: it counts all the same
     folder.write("score.csv", text);
-    const validate::TorchScore score = validate::score_torch(folder.file(""));
-    CHECK(score.counting == 3);  // two cuts, and the replicas
-    CHECK(score.errors.worst < 5.0);
-    CHECK(score.of_peaks.worst < 0.5);
+    const nlohmann::json found = score(folder);
+    CHECK(found["cases"] == 3);  // two cuts, and the replicas
+    CHECK(found["worst_error"] < 5.0);
+    CHECK(found["peaks"]["worst"] < 0.5);
   }
 
   TEST_CASE("four processes on any machine: their peaks, and their times where there are cores") {
@@ -190,8 +108,8 @@ TEST_SUITE("torch_steps") {
                             "mixer,four_ddp,,0,", "mixer,four_ddp,,3,"})
       CHECK(peaks.find(row) != std::string::npos);
     folder.write("score.csv", score_columns);  // what a machine of four cores adds is not for here
-    const validate::TorchScore score = validate::score_torch(folder.file(""));
-    CHECK(score.peaks.size() == 8);
-    CHECK(score.of_peaks.worst < 0.5);
+    const nlohmann::json found = score(folder);
+    CHECK(found["peaks"]["count"] == 8);
+    CHECK(found["peaks"]["worst"] < 0.5);
   }
 }

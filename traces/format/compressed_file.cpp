@@ -34,7 +34,11 @@ std::string reason(int error) { return std::generic_category().message(error); }
 
 File opened(const std::string& path) {
   std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) fail(path, "is a folder, not a file");
+  if (std::filesystem::is_directory(path, ignored))
+    fail(path, std::filesystem::exists(path + "/results.sqlite", ignored)
+                   ? "is a folder of results, not a file: 'baechi compare', 'report' and 'explain "
+                     "FOLDER --run ID' take it"
+                   : "is a folder, not a file");
   File file(std::fopen(path.c_str(), "rb"));
   if (!file) fail(path, fmt::format("cannot be read: {}", reason(errno)));
   return file;

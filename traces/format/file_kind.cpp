@@ -22,6 +22,10 @@ struct Signature {
 
 using namespace std::string_view_literals;
 
+constexpr std::string_view results =
+    "results of 'baechi run': 'baechi compare FOLDER', 'report FOLDER' and 'explain FOLDER --run "
+    "ID' read their folder; the scenario names its graphs";
+
 /// Results are SQLite, too: see kind_of_file().
 constexpr Signature signatures[] = {
     {0, "SQLite format 3\0"sv,
@@ -32,7 +36,8 @@ constexpr Signature signatures[] = {
     {0, "\x89HDF\r\n\x1a\n"sv,
      "an HDF5 file, as Keras saves weights in: it has no graph of ops; record a step of the model"},
     {0, "\x93NUMPY"sv, "a NumPy array: it has no graph of ops"},
-    {0, "GGUF"sv, "weights in GGUF: it has no graph of ops; 'baechi list generators' makes graphs"},
+    {0, "GGUF"sv,
+     "weights in GGUF: 'baechi fit', 'place' and 'plan' take them, not compressed"},
     {0, "\177ELF"sv, "a program or library"},
     {0, "%PDF"sv, "a PDF document"},
     {0, "\x89PNG"sv, "a picture"},
@@ -107,16 +112,27 @@ std::string text(std::string_view beginning) {
       return has(start, "<title>") && has(start, "color-scheme: light dark")
                  ? "a report of 'baechi run': the scenario that made it names its graphs"
                  : "a web page";
-  if (start.starts_with("id,scenario,graph,"))
-    return "results of 'baechi run': 'baechi compare' reads them; the scenario names its graphs";
+  if (start.starts_with("id,scenario,graph,")) return std::string(results);
   if (start.starts_with("version https://git-lfs"))
     return "a pointer of Git LFS, not the file: fetch it with 'git lfs pull'";
   if (has(start, "\"workload_graph\""))
     return "a Chakra execution trace as its feeder writes it, which importer chakra reads";
+  if (has(start, "\"traceEvents\"") && has(start, "\"cat\":\"op\""))
+    return "a timeline of a step that this program simulated: give the graph of the step";
   if (has(start, "\"baechi-placement\""))
-    return "a placement: it belongs to a graph ('baechi simulate GRAPH --placement FILE')";
-  if (has(start, "\ncluster:") || has(start, "\nplacers:") || start.starts_with("graph:"))
-    return "a scenario: 'baechi run' runs it";
+    return "a placement: 'baechi simulate GRAPH --placement FILE' takes it";
+  if (start.starts_with('{') && has(start, "\"lower_bound_us\""))
+    return "an answer of this program: no verb reads it";
+  if (start.starts_with('{') && has(start, "\"model_type\""))
+    return "the configuration of a model: 'baechi fit', 'place' and 'plan' take it as config.json";
+  if (start.starts_with("\\begin{tabular}")) return "a table in LaTeX: no verb reads it";
+  for (const std::string_view key : {"cluster:", "placers:", "graph:"})
+    if (start.starts_with(key) || has(start, '\n' + std::string(key)))
+      return "a scenario: 'baechi run' runs it";
+  for (const std::string_view key :
+       {"- scale:", "- set:", "- remove:", "- merge:", "- insert:", "with:", "every:", "rules:"})
+    if (start.starts_with(key) || has(start, '\n' + std::string(key)))
+      return "rules: 'baechi what-if GRAPH FILE' takes them";
   if (has(start, "device_time_total") || has(start, "\"categories\""))
     return "a memory timeline of torch.profiler: give its execution trace, and its Kineto trace";
   if (has(start, "import torch") || has(start, "def forward"))
@@ -127,9 +143,10 @@ std::string text(std::string_view beginning) {
 }  // namespace
 
 std::string kind_of_file(std::string_view beginning, std::string_view path) {
+  for (const std::string_view packed : {".gz", ".zst"})
+    if (path.ends_with(packed)) path.remove_suffix(packed.size());
   if (beginning.starts_with("SQLite format 3") && has(beginning, "CREATE TABLE results"))
-    return "results of 'baechi run': 'baechi compare' and 'baechi report' read them; the scenario "
-           "names its graphs";
+    return std::string(results);
   for (const Signature& s : signatures)
     if (beginning.size() >= s.at && beginning.substr(s.at).starts_with(s.bytes))
       return std::string(s.kind);

@@ -2,117 +2,52 @@
 
 #include <fmt/ranges.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "sim/text.h"
 #include "traces/format/compressed_file.h"
 #include "traces/generate/expand.h"
+#include "traces/generate/gguf.h"
 
 namespace baechi::generate {
 
-extern const char* const models_json;  // made by CMake of traces/generate/models.json
+// Made by CMake of the files in traces/generate/.
+extern const char *const models_json, *const families_json;
 
 namespace {
 
 using Json = nlohmann::json;
-
-struct ModelType {
-  std::string_view type, generator;
-};
-constexpr auto model_types = std::to_array<ModelType>({{"gpt2", "gpt"},
-                                                       {"llama", "llama"},
-                                                       {"mistral", "llama"},
-                                                       {"qwen2", "llama"},
-                                                       {"qwen3", "llama"},
-                                                       {"gemma", "llama"},
-                                                       {"gemma2", "llama"},
-                                                       {"gemma3_text", "llama"},
-                                                       {"phi3", "llama"},
-                                                       {"mixtral", "moe"},
-                                                       {"qwen2_moe", "moe"},
-                                                       {"qwen3_moe", "moe"},
-                                                       {"gpt_oss", "moe"},
-                                                       {"deepseek_v2", "moe"},
-                                                       {"deepseek_v3", "moe"},
-                                                       {"kimi_k2", "moe"},
-                                                       {"nemotron_h", "hybrid"}});
-
-/// What transformers takes where a config.json does not say it, if that is not our default.
-struct Unsaid {
-  std::string_view type, key, value;
-};
-constexpr auto unsaid = std::to_array<Unsaid>({{"gemma", "tie_word_embeddings", "true"},
-                                               {"gemma2", "tie_word_embeddings", "true"},
-                                               {"gemma2", "sliding_window", "4096"},
-                                               {"gemma3_text", "tie_word_embeddings", "true"},
-                                               {"gemma3_text", "num_attention_heads", "8"},
-                                               {"gemma3_text", "num_key_value_heads", "4"},
-                                               {"gemma3_text", "head_dim", "256"},
-                                               {"gemma3_text", "vocab_size", "262208"},
-                                               {"gemma3_text", "sliding_window", "4096"},
-                                               {"gemma3_text", "sliding_window_pattern", "6"}});
-
-/// Names in config.json of what our generators call `ours`. The first that is there counts.
-struct Alias {
-  std::string_view theirs, ours;
-};
-constexpr auto aliases = std::to_array<Alias>({
-    {"num_hidden_layers", "num_hidden_layers"},
-    {"n_layer", "num_hidden_layers"},
-    {"hidden_size", "hidden_size"},
-    {"n_embd", "hidden_size"},
-    {"num_attention_heads", "num_attention_heads"},
-    {"n_head", "num_attention_heads"},
-    {"num_key_value_heads", "num_key_value_heads"},
-    {"head_dim", "head_dim"},
-    {"qk_nope_head_dim", "head_dim"},
-    {"qk_rope_head_dim", "qk_rope_head_dim"},
-    {"vocab_size", "vocab_size"},
-    {"tie_word_embeddings", "tie_word_embeddings"},
-    {"attention_bias", "attention_bias"},
-    {"torch_dtype", "torch_dtype"},
-    {"dtype", "torch_dtype"},
-    {"layer_types", "layer_types"},
-    {"kv_lora_rank", "kv_lora_rank"},
-    {"q_lora_rank", "q_lora_rank"},
-    {"first_k_dense_replace", "first_k_dense_replace"},
-    {"num_local_experts", "num_local_experts"},
-    {"n_routed_experts", "num_local_experts"},
-    {"num_experts", "num_local_experts"},
-    {"num_experts_per_tok", "num_experts_per_tok"},
-    {"num_nextn_predict_layers", "num_nextn_predict_layers"},
-    {"shared_expert_intermediate_size", "shared_expert_intermediate_size"},
-    {"moe_shared_expert_intermediate_size", "shared_expert_intermediate_size"},
-    {"moe_latent_size", "moe_latent_size"},
-    {"hybrid_override_pattern", "hybrid_override_pattern"},
-    {"mtp_hybrid_override_pattern", "mtp_hybrid_override_pattern"},
-    {"mamba_num_heads", "mamba_num_heads"},
-    {"mamba_head_dim", "mamba_head_dim"},
-    {"n_groups", "n_groups"},
-    {"ssm_state_size", "ssm_state_size"},
-});
-
-/// Keys that change what is computed, with the value that changes nothing.
-struct Plain {
-  std::string_view key, value, why;
-};
-constexpr auto plain = std::to_array<Plain>({
-    {"attn_logit_softcapping", "null", "scores are not capped"},
-    {"final_logit_softcapping", "null", "logits are not capped"},
-    {"partial_rotary_factor", "1.0", "positions are in all features of a head"},
-    {"decoder_sparse_step", "1", "every layer has experts"},
-    {"moe_layer_freq", "1", "every layer has experts"},
-    {"mlp_only_layers", "[]", "every layer has experts"},
-    {"mlp_bias", "false", "products of feed-forward networks have no biases of their own"},
-});
+using Ordered = nlohmann::ordered_json;
 
 std::string text_of_value(const Json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
-bool is_said(const Json& json, std::string_view key) {
-  const auto found = json.find(key);
-  return found != json.end() && !found->is_null();
+/// The value of a key, or of keys with dots between that lead into objects; null if it is not said.
+const Json* said(const Json& json, std::string_view key) {
+  const std::size_t dot = std::min(key.find('.'), key.size());
+  const auto found = json.find(key.substr(0, dot));
+  if (found == json.end() || found->is_null()) return nullptr;
+  if (dot == key.size()) return &*found;
+  return found->is_object() ? said(*found, key.substr(dot + 1)) : nullptr;
+}
+bool is_said(const Json& json, std::string_view key) { return said(json, key) != nullptr; }
+
+/// A value of families.json: "$KEY" is what the configuration says, "2*$KEY*$KEY" a product.
+/// Nothing if a key is not said.
+std::optional<std::string> value_of(const Json& rule, const Json& json) {
+  std::string text = text_of_value(rule);
+  if (text.find('$') == std::string::npos) return text;
+  double product = 1.0;
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::string_view factor = rest.substr(0, rest.find('*'));
+    const Json* value = factor.starts_with('$') ? said(json, factor.substr(1)) : nullptr;
+    if (factor.starts_with('$') && (value == nullptr || !value->is_number())) return std::nullopt;
+    product *= value != nullptr ? value->get<double>() : parse_number<double>(factor).value_or(1);
+    rest.remove_prefix(std::min(rest.size(), factor.size() + 1));
+  }
+  return std::to_string(std::llround(product));
 }
 
 /// The format of weights, as of Hugging Face's quantizers.
@@ -139,41 +74,80 @@ void add_weights(const Json& json, PublishedConfig& config) {
     config.not_modelled.emplace_back("quantization_config: weights are in the model's dtype");
 }
 
-/// Keys whose meaning depends on the model's type.
-void add_by_type(const Json& json, const std::string& type, PublishedConfig& config) {
-  const auto set = [&](std::string_view ours, std::string_view theirs) {
-    if (is_said(json, theirs)) config.values.emplace(ours, text_of_value(json.at(theirs)));
-  };
-  const bool experts = config.generator == "moe";
-  if (experts || config.generator == "hybrid")
-    set(experts ? "moe_intermediate_size" : "intermediate_size", "moe_intermediate_size");
-  if (experts && !is_said(json, "moe_intermediate_size"))
-    set("moe_intermediate_size", "intermediate_size");
-  else
-    set("intermediate_size", type == "gpt2" ? "n_inner" : "intermediate_size");
-  if (is_said(json, "n_shared_experts") && is_said(json, "moe_intermediate_size") &&
-      !config.values.contains("shared_expert_intermediate_size"))
-    config.values["shared_expert_intermediate_size"] =
-        std::to_string(json.at("n_shared_experts").get<std::int64_t>() *
-                       json.at("moe_intermediate_size").get<std::int64_t>());
-  if (type.starts_with("qwen2"))
-    config.not_modelled.push_back(type + ": biases of queries, keys, values");
-  if (type.starts_with("gemma"))
-    config.not_modelled.push_back(fmt::format(
-        "{}: {}GeLU in place of SiLU", type, type == "gemma" ? "" : "two more norms of a layer, "));
-  if (type.starts_with("qwen3") || type == "gemma3_text") config.values["use_qk_norm"] = "true";
-  if (!is_said(json, "sliding_window") || json.value("use_sliding_window", true) == false) return;
-  const bool all = (type == "mistral" || type == "phi3") && !is_said(json, "layer_types");
-  if (all) config.values["layer_types"] = "sliding_attention";
-  if (is_said(json, "sliding_window_pattern") && !is_said(json, "layer_types"))
-    for (std::int64_t i = 1; i <= json.at("num_hidden_layers").get<std::int64_t>(); ++i)
-      config.values["layer_types"] += i % json.at("sliding_window_pattern").get<std::int64_t>() == 0
-                                          ? "full_attention "
-                                          : "sliding_attention ";
-  if (type == "gpt_oss" || type == "gemma2" || config.values.contains("layer_types"))
-    set("sliding_window", "sliding_window");
-  else
+const Ordered& families() {
+  static const Ordered all = Ordered::parse(families_json);
+  return all;
+}
+
+const Ordered& part_of(const Ordered& row, const char* key) {
+  static const Ordered none = Ordered::object();
+  const auto found = row.find(key);
+  return found == row.end() ? none : *found;
+}
+
+[[noreturn]] void refuse(const Json& json, const std::string& type, const std::string& path) {
+  std::vector<std::string> types;
+  std::string nearest = is_said(json, "num_experts_per_tok")  ? "mixtral"
+                        : is_said(json, "num_decoder_layers") ? "t5"
+                                                              : "llama";
+  std::string why = "other keys may mean other layers";
+  for (const auto& [name, row] : families()["families"].items())
+    if (!row.contains("nearest")) types.push_back(name);
+  if (const auto row = families()["families"].find(type); row != families()["families"].end())
+    nearest = row->value("nearest", ""), why = row->value("why", "other layers");
+  throw InputError(
+      fmt::format("{}: no generator has model_type '{}' (those of {}); the nearest is {}: {}", path,
+                  type, fmt::join(types, ", "), nearest, why));
+}
+
+/// The rows that say a family: its own, those that it is like, what is common to all.
+std::vector<const Ordered*> rows_of(const Json& json, const std::string& path) {
+  std::vector<const Ordered*> rows;
+  const Json* said_type = said(json, "model_type");
+  const std::string type =
+      said_type != nullptr && said_type->is_string() ? said_type->get<std::string>() : "";
+  for (std::string at = type; !at.empty() || rows.empty(); at = rows.back()->value("like", "")) {
+    const auto found = families()["families"].find(at);
+    if (found == families()["families"].end() || found->contains("nearest"))
+      refuse(json, type, path);
+    rows.push_back(&*found);
+  }
+  rows.push_back(&families()["common"]);
+  return rows;
+}
+
+void apply_rules(const Json& json, const Ordered& row, std::map<std::string, std::string>& values) {
+  for (const Ordered& rule : part_of(row, "says")) {
+    bool holds = true;
+    for (const auto& [key, wanted] : part_of(rule, "if").items()) {
+      const Json* found = said(json, key);
+      holds = holds && found != nullptr && *found == Json(wanted);
+    }
+    for (const auto& [ours, value] : rule.items()) {
+      if (!holds || ours == "if") continue;
+      if (value.is_null()) {
+        values.erase(ours);
+      } else if (const auto text = value_of(value, json)) {
+        values[ours] = text->starts_with('+') ? values[ours] + text->substr(1) : *text;
+      }
+    }
+  }
+}
+
+/// Which layers see a window alone.
+void add_windows(const Json& json, bool alternates, PublishedConfig& config) {
+  if (!config.values.contains("sliding_window")) return;
+  const Json* every = said(json, "sliding_window_pattern");
+  const bool listed = config.values.contains("layer_types");
+  if (!listed && every != nullptr && every->is_number_integer() && every->get<std::int64_t>() > 0)
+    for (std::int64_t i = 1;
+         i <= parse_number<std::int64_t>(config.values["num_hidden_layers"]).value_or(1); ++i)
+      config.values["layer_types"] +=
+          i % every->get<std::int64_t>() == 0 ? "full_attention " : "sliding_attention ";
+  else if (!listed && !alternates) {
+    config.values.erase("sliding_window");
     config.not_modelled.emplace_back("sliding_window: every token sees all before it");
+  }
 }
 
 PublishedConfig published(Json json, const std::string& path) {
@@ -183,30 +157,33 @@ PublishedConfig published(Json json, const std::string& path) {
     text.not_modelled.emplace_back("text_config: of the model this part alone");
     return text;
   }
-  const std::string type = json.value("model_type", "");
-  const auto known = std::ranges::find(model_types, type, &ModelType::type);
-  if (known == model_types.end()) {
-    std::vector<std::string_view> types;
-    for (const ModelType& one : model_types) types.push_back(one.type);
-    throw InputError(fmt::format("{}: no generator has model_type '{}' (those of {})", path, type,
-                                 fmt::join(types, ", ")));
+  const std::vector<const Ordered*> rows = rows_of(json, path);
+  PublishedConfig config;
+  bool alternates = false;
+  for (const Ordered* row : rows) {
+    for (const auto& [key, value] : part_of(*row, "unsaid").items())
+      if (!is_said(json, key)) json[key] = Json(value);
+    for (const auto& [part, name] : part_of(*row, "names").items())
+      config.names.emplace(part, name);
+    if (config.generator.empty()) config.generator = row->value("generator", "");
+    if (config.also.empty()) config.also = row->value("also", "");
+    alternates = alternates || row->value("alternates", false);
   }
-  PublishedConfig config{.generator = std::string(known->generator)};
-  for (const auto& [of, key, value] : unsaid)
-    if (of == type && !is_said(json, key)) json[key] = Json::parse(value);
-  for (const auto& [key, other] : {std::pair("num_hidden_layers", "n_layer"),
-                                   {"hidden_size", "n_embd"},
-                                   {"num_attention_heads", "n_head"},
-                                   {"vocab_size", "vocab_size"}})
-    if (!is_said(json, key) && !is_said(json, other) && config.generator != "hybrid")
+  for (const Ordered* row : rows)
+    for (const auto& [theirs, ours] : part_of(*row, "keys").items())
+      if (const Json* value = said(json, theirs))
+        config.values.emplace(ours, text_of_value(*value));
+  for (auto row = rows.rbegin(); row != rows.rend(); ++row) apply_rules(json, **row, config.values);
+  for (const char* key : {"num_hidden_layers", "hidden_size", "num_attention_heads", "vocab_size"})
+    if (!config.values.contains(key) && config.generator != "hybrid")
       throw InputError(fmt::format("{}: it has no '{}'", path, key));
-  for (const auto& [theirs, ours] : aliases)
-    if (is_said(json, theirs)) config.values.emplace(ours, text_of_value(json.at(theirs)));
-  add_by_type(json, type, config);
+  add_windows(json, alternates, config);
   if (is_said(json, "quantization_config")) add_weights(json.at("quantization_config"), config);
-  for (const auto& [key, value, why] : plain)
-    if (is_said(json, key) && json.at(key).dump() != value)
-      config.not_modelled.push_back(fmt::format("{}: {}", key, why));
+  for (const Ordered& row : families()["plain"])
+    if (const Json* value = said(json, row[0].get<std::string>());
+        value != nullptr && *value != Json(row[1]))
+      config.not_modelled.push_back(
+          fmt::format("{}: {}", row[0].get<std::string>(), row[2].get<std::string>()));
   return config;
 }
 
@@ -215,26 +192,48 @@ const Json& models() {
   return all;
 }
 
+/// `name` in lower case, without organization, separators and words that leave the shapes as they
+/// are; `versions`: also without those such as v0.3, 2407 and 4k.
+std::string plain_name(std::string_view name, bool versions) {
+  constexpr auto unshaped = std::to_array<std::string_view>(
+      {"meta", "instruct", "it", "chat", "hf", "base", "pt", "coder", "math"});
+  name.remove_prefix(name.rfind('/') + 1);
+  std::string plain;
+  while (!name.empty()) {
+    const std::size_t end = std::min(name.find_first_of("-_:"), name.size());
+    std::string word(name.substr(0, end));
+    std::ranges::transform(word, word.begin(), [](unsigned char c) { return std::tolower(c); });
+    name.remove_prefix(std::min(end + 1, name.size()));
+    const bool version = (word.size() > 1 && word[0] == 'v' && word[1] < ':') || word == "4k" ||
+                         (word.size() == 4 && parse_number<int>(word));
+    if (std::ranges::find(unshaped, word) == unshaped.end() && !(versions && version))
+      plain += word;
+  }
+  return plain;
+}
+
 /// The values of a model by its name in models.json, or of a file.
 PublishedConfig config_of(std::string_view generator, const std::string& name,
                           const Options& options, const std::string& where) {
-  const Json known = models().value(generator, Json::object());
-  if (known.contains(name)) return published(known.at(name), name);
-  if (name.ends_with(".json")) {
-    const std::string path =
-        name.starts_with('/') || options.base().empty() ? name : options.base() + "/" + name;
-    PublishedConfig config = read_published_config(read_file(path), path);
-    if (config.generator != generator)
+  const auto made = [&](PublishedConfig config, const std::string& path) {
+    if (config.generator != generator && config.also != generator)
       throw InputError(
           fmt::format("{}{}: generator {} makes this model", at(where), path, config.generator));
     return config;
+  };
+  for (const auto& [full, row] : models().items())
+    if (name == full || name == row.value("short", full)) return made(published(row, full), name);
+  if (name.ends_with(".json") || name.ends_with(".gguf")) {
+    const std::string path =
+        name.starts_with('/') || options.base().empty() ? name : options.base() + "/" + name;
+    return made(read_published_file(path), path);
   }
   std::vector<std::string> names;
-  for (const auto& [one, value] : known.items()) names.push_back(one);
-  throw InputError(
-      fmt::format("{}{}.config: '{}' is not {}a config.json{}", at(where), generator, name,
-                  names.empty() ? "" : fmt::format("one of {}, nor ", fmt::join(names, ", ")),
-                  did_you_mean(name, names)));
+  for (const KnownModel& known : known_models())
+    if (known.generator == generator) names.push_back(known.name);
+  throw InputError(fmt::format("{}{}.config: '{}' is not {}a config.json{}", at(where), generator,
+                               name, names.empty() ? "" : "one of 'baechi list models', nor ",
+                               did_you_mean(name, names)));
 }
 
 }  // namespace
@@ -243,6 +242,45 @@ PublishedConfig read_published_config(std::string_view text, const std::string& 
   const Json json = Json::parse(text, nullptr, false);
   if (json.is_discarded()) throw InputError(fmt::format("{}: not JSON", path));
   return published(json, path);
+}
+
+PublishedConfig read_published_file(const std::string& path) {
+  if (models().contains(path)) return published(models().at(path), path);
+  return is_gguf(path) ? read_gguf_config(path) : read_published_config(read_file(path), path);
+}
+
+std::vector<KnownModel> known_models() {
+  std::vector<KnownModel> known;
+  for (const auto& [name, row] : models().items())
+    known.push_back({.name = name,
+                     .generator = published(row, name).generator,
+                     .source = row.value("source", ""),
+                     .parameters = row.value("parameters", std::int64_t{0})});
+  return known;
+}
+
+std::optional<std::string> known_model(std::string_view text) {
+  for (const bool versions : {false, true}) {
+    const std::string plain = plain_name(text, versions);
+    for (const auto& [name, row] : models().items()) {
+      const std::string source = row.value("source", "");
+      if (plain == plain_name(name, false) ||
+          plain == plain_name(source.substr(0, source.find(',')), false))
+        return name;
+    }
+  }
+  return std::nullopt;
+}
+
+std::string family_of_gguf(const std::string& architecture, bool experts) {
+  for (const auto& [name, row] : families()["families"].items()) {
+    const Ordered* base = &row;
+    while (!base->contains("generator") && base->contains("like"))
+      base = &families()["families"][base->value("like", "")];
+    if (row.value("gguf", "") == architecture && (base->value("generator", "") == "moe") == experts)
+      return name;
+  }
+  return architecture;
 }
 
 Config::Config(Options& options, std::string_view generator, std::string_view fallback,

@@ -10,10 +10,27 @@ struct PublishedConfig {
   std::string generator;  ///< the one for its model_type
   std::map<std::string, std::string> values{};
   std::vector<std::string> not_modelled{};  ///< "KEY: why", of keys that change the computation
+  std::string also{};                       ///< another generator that makes this model
+  /// Modules of transformers, by ours: "layer_" -> "model.layers."; those that are not as Llama's.
+  std::map<std::string, std::string> names{};
 };
 /// Throws InputError, with `path`, if the text is no JSON object or no generator has its
 /// model_type.
 PublishedConfig read_published_config(std::string_view text, const std::string& path);
+/// The same of a file, a config.json or a GGUF file, or of a name in models.json.
+PublishedConfig read_published_file(const std::string& path);
+/// The model_type of a GGUF file's general.architecture, or that name.
+std::string family_of_gguf(const std::string& architecture, bool experts);
+
+/// A row of traces/generate/models.json.
+struct KnownModel {
+  std::string name, generator, source;
+  std::int64_t parameters = 0;  ///< as its model card states them; 0: not known
+};
+std::vector<KnownModel> known_models();
+/// The name there of a model as people write it: "Qwen/Qwen2.5-7B-Instruct", "qwen2.5:7b". Case,
+/// organization, separators and the words of releases with the same shapes do not count.
+std::optional<std::string> known_model(std::string_view text);
 
 /// The option `config` of a generator: a model of traces/generate/models.json or a config.json, and
 /// keys in place of its own: "deepseek-v3+num_nextn_predict_layers=1", or a mapping whose key

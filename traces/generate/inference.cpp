@@ -34,10 +34,11 @@ std::int64_t seen(const Inference& s, std::int64_t window) {
 Bytes Inference::stored(const Variable& v) const {
   const WeightPlace place = place_of(v.name, *this);
   const bool outside = place.tensor == "embed_tokens" || place.tensor == "lm_head";
-  const bool router = v.name.find("/router/") != std::string::npos;
+  const bool whole =
+      v.name.find("/router/") != std::string::npos || place.tensor == "embed_positions";
   const std::int64_t n = elements(v.shape);
   if (!weights) return {n * number};
-  if (v.shape.size() == 1 || router) return {n * (weights->gguf() ? word.count : number)};
+  if (v.shape.size() == 1 || whole) return {n * (weights->gguf() ? word.count : number)};
   if (outside && !weights->gguf()) return {n * number};
   const std::int64_t columns =
       v.name.starts_with("embed_tokens") ? v.shape.back() : v.shape[v.shape.size() - 2];
@@ -52,11 +53,14 @@ Bytes Inference::stored(const Variable& v) const {
 OpWork Inference::kernel(const Model& model, const Layer& layer) const {
   OpWork work = layer.forward;
   Bytes words = work.traffic - work.weights, fixed = layer.cache_traffic, read;
-  if (layer.kind == LayerKind::embedding) {  // a row of the table for each token
-    words = model.value(layer.outputs[0]).size();
-    fixed = model.value(layer.inputs[0]).size();
+  const bool looks_up = layer.kind == LayerKind::embedding;
+  if (looks_up || layer.kind == LayerKind::position_embedding) {  // a row for each token
+    if (looks_up) {
+      words = model.value(layer.outputs[0]).size();
+      fixed = model.value(layer.inputs[0]).size();
+    }
     const Variable& table = model.variable(layer.variables[0]);
-    const std::int64_t rows = elements(model.value(layer.inputs[0]).shape);
+    const std::int64_t rows = elements(model.value(layer.outputs[0]).shape) / table.shape[1];
     read = stored({.name = table.name, .shape = {rows, table.shape[1]}});
   } else {
     for (const VariableId v : layer.variables) read += stored(model.variable(v));

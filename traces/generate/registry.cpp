@@ -1,8 +1,12 @@
+#include <nlohmann/json.hpp>
+
 #include "sim/transform/transform.h"
 #include "traces/generator.h"
 
 namespace baechi {
 namespace generate {
+
+extern const char* const families_json;
 
 MakeTrace make_a3c, make_alexnet, make_bert, make_blocks, make_cells, make_deep_speech_2, make_gnmt,
     make_gpt, make_gpt2, make_inception_v3, make_layered, make_llama, make_moe, make_hybrid,
@@ -69,86 +73,15 @@ std::span<const GeneratorEntry> generators() {
 
 namespace {
 
-/// Options by their names before they had those of config.json. The first row for the generator, or
-/// for all (""), counts. One that is called as before is taken.
-struct Renamed {
-  std::string_view generator, before, now;
-};
-constexpr auto renamed =
-    std::to_array<Renamed>({{"vgg", "layers", "layers"},
-                            {"hybrid", "layers", "hybrid_override_pattern"},
-                            {"moe", "inner", "moe_intermediate_size"},
-                            {"moe", "head_size", "config=NAME+head_dim=N"},
-                            {"", "layers", "num_hidden_layers"},
-                            {"", "hidden", "hidden_size"},
-                            {"", "heads", "num_attention_heads"},
-                            {"", "key_value_heads", "num_key_value_heads"},
-                            {"", "inner", "intermediate_size"},
-                            {"", "vocabulary", "vocab_size"},
-                            {"", "tied", "tie_word_embeddings"},
-                            {"", "head_size", "head_dim"},
-                            {"", "window", "sliding_window"},
-                            {"", "key_value_rank", "kv_lora_rank"},
-                            {"", "query_rank", "q_lora_rank"},
-                            {"", "rotary_size", "config=NAME+qk_rope_head_dim=N"},
-                            {"", "experts", "num_local_experts"},
-                            {"", "top_k", "num_experts_per_tok"},
-                            {"", "dense_layers", "first_k_dense_replace"},
-                            {"", "dense_inner", "config=NAME+intermediate_size=N"},
-                            {"", "further_tokens", "config=NAME+num_nextn_predict_layers=N"},
-                            {"", "further", "config=NAME+mtp_hybrid_override_pattern=LETTERS"},
-                            {"", "shared_inner", "config=NAME+shared_expert_intermediate_size=N"},
-                            {"", "capacity_factor", "config=NAME+capacity_factor=N"},
-                            {"", "latent", "config=NAME+moe_latent_size=N"},
-                            {"", "mixer_heads", "mamba_num_heads"},
-                            {"", "mixer_head_size", "config=NAME+mamba_head_dim=N"},
-                            {"", "mixer_groups", "config=NAME+n_groups=N"},
-                            {"", "state", "ssm_state_size"},
-                            {"transformer", "activation", "hidden_act"},
-                            {"", "activation", "config=hidden_act=WORD"},
-                            {"", "positions", "config=position_embedding_type=WORD"},
-                            {"", "query_key_norm", "config=use_qk_norm=true"},
-                            {"", "norm", "config=NAME+norm=WORD"},
-                            {"gpt", "bias", "config=bias=false"},
-                            {"llama", "bias", "config=NAME+attention_bias=true"},
-                            {"moe", "bias", "config=NAME+attention_bias=true"},
-                            {"hybrid", "bias", "config=NAME+attention_bias=true"},
-                            {"hybrid", "dropout", "config=NAME+dropout=true"},
-                            {"", "adapters", "config=NAME+lora_rank=N"},
-                            {"", "adapters_beside", "config=NAME+lora_modules=WORD"},
-                            {"moe", "fused_attention", "kernels=unfused_attention"},
-                            {"hybrid", "fused_attention", "kernels=unfused_attention"},
-                            {"", "recompute_attention", "recompute=core_attn"},
-                            {"", "recompute_operations", "recompute=operators"},
-                            {"", "recompute_modules", "recompute"},
-                            {"", "loss", "kernels=unfused_loss"},
-                            {"", "metrics", "kernels=metrics=N"},
-                            {"", "document", "kernels=packed_sequence=N"},
-                            {"", "eager", "kernels=eager"},
-                            {"", "fused_update", "kernels=fused_optimizer"},
-                            {"", "kept_inputs", "kernels=saved_inputs=WORD"},
-                            {"", "fuse_modules", "kernels=fuse_modules=false"},
-                            {"", "fuse_relu", "kernels=fuse_relu"},
-                            {"", "copy_sums", "kernels=copy_sums"},
-                            {"", "split_backward", "kernels=split_backward"},
-                            {"", "colocate_gradients", "kernels=colocate_gradients=false"},
-                            {"", "copied_output", "kernels=attention_output_copy"},
-                            {"", "packed_tokens", "kernels=unpad_tokens"},
-                            {"", "balanced", "kernels=unbalanced_context"},
-                            {"", "internlm_kernels", "kernels=internlm"},
-                            {"", "recompute_norm", "kernels=recompute_norm"},
-                            {"", "rotary_apart", "kernels=unfused_rope"},
-                            {"", "grouped_experts", "kernels=grouped_gemm"},
-                            {"", "weighted_experts", "kernels=weighted_activation"},
-                            {"", "bias_apart", "kernels=unfused_expert_bias"},
-                            {"", "clamp_apart", "kernels=unfused_clamp"},
-                            {"", "send_once", "kernels=dispatch_once=N"}});
+using Renamed = std::vector<std::array<std::string, 3>>;
 
 void refuse_old_names(std::string_view generator, Options& options) {
+  // [generator or "" for all, before, now]; the first row of a name counts.
+  static const auto all = nlohmann::json::parse(generate::families_json)["renamed"].get<Renamed>();
   std::set<std::string_view> seen;
-  for (const auto& [of, before, now] : renamed)
+  for (const auto& [of, before, now] : all)
     if ((of.empty() || of == generator) && seen.insert(before).second && before != now)
-      options.renamed(std::string(before), now);
+      options.renamed(before, now);
 }
 
 }  // namespace

@@ -129,19 +129,36 @@ const ImporterEntry& importer_called(std::string_view name) {
   return find_entry(importers(), "importer", name);
 }
 
-const ImporterEntry& importer_for(const TextFile& file) {
+const ImporterEntry* importer_of(const TextFile& file) {
   for (const ImporterEntry& entry : importers())
-    if (entry.recognises(file.beginning())) return entry;
+    if (entry.recognises(file.beginning())) return &entry;
+  return nullptr;
+}
+
+const ImporterEntry& importer_for(const TextFile& file) {
+  if (const ImporterEntry* entry = importer_of(file)) return *entry;
+  require_kind(file, "a graph");
   file.require_text();
   std::string known;
   for (const ImporterEntry& entry : importers())
     known += fmt::format("\n  {}: {}", entry.name, entry.files);
-  const std::string kind = kind_of_file(file.beginning(), file.path());
-  throw InputError(fmt::format("{}: no importer recognises this file{}; importers:{}", file.path(),
-                               kind.empty() ? "" : ", which is " + kind, known));
+  throw InputError(
+      fmt::format("{}: no importer recognises this file; importers:{}", file.path(), known));
 }
 
 }  // namespace
+
+void require_kind(const TextFile& file, std::string_view wanted) {
+  std::string kind = kind_of_file(file.beginning(), file.path());
+  if (kind.starts_with(wanted)) return;
+  if (const ImporterEntry* entry = importer_of(file);
+      entry != nullptr && !kind.starts_with("a timeline of a step"))
+    kind = fmt::format(
+        "a graph, which importer {} reads: 'baechi place', 'simulate' and 'what-if FILE RULES "
+        "--devices N' take it, and a scenario by 'graph: {{import: FILE}}'",
+        entry->name);
+  if (!kind.empty()) throw InputError(fmt::format("{}: not {}, but {}", file.path(), wanted, kind));
+}
 
 Trace read_trace(TextFile& file, std::string_view importer, Options options) {
   if (file.beginning().empty()) throw InputError(fmt::format("{}: the file is empty", file.path()));

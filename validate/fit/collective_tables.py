@@ -1,9 +1,9 @@
 """Times of collectives by op, number of ranks and size, for each type of links.
 
 What was measured stands as its median. What nobody measured is predicted by a Gaussian process (kriging) over all
-measurements: the logarithm of us / byte on the wire is a sum of random effects of the link type, the op, the number of
-ranks and their pairs, each smooth over sizes. Its variances were found by maximum likelihood on sizes from 1 MiB, and
-rounded; errors with an op and a number of ranks left out say what they are worth.
+measurements, around NCCL's own model: a latency for each step of a ring, and the line rate of the links. The logarithm of
+measured / modelled is a sum of random effects, each smooth over sizes. Their deviations were found by maximum likelihood
+and by leaving out an op and a number of ranks at a time, and rounded; these errors say what they are worth.
 """
 import math
 
@@ -16,20 +16,39 @@ OPS = ("all_gather", "reduce_scatter", "all_reduce", "all_to_all")
 RANKS = (2, 4, 8)
 SIZES = [512 << i for i in range(21)]  # 512 B to 512 MiB
 LARGE = [i for i, size in enumerate(SIZES) if size >= 1 << 20]
-PCIE = {"l40s_nccl", "rtx_pro_6000_nccl"}
-# Effects: of the link type; of what joins the GPUs (switch, PCIe), of the op, of both together; of the number of ranks
-# by what joins the GPUs; and on PCIe of the number by link type, because hosts differ in their sockets and switches.
-EFFECTS = (lambda k, o, n: k, lambda k, o, n: k in PCIE, lambda k, o, n: o, lambda k, o, n: (k in PCIE, o),
-           lambda k, o, n: (k in PCIE, n), lambda k, o, n: (k, n) if k in PCIE else None)
-# NCCL changes its protocol at sizes of its own for each number of ranks, but for an all_to_all: of one size and its
-# neighbours.
-PROTOCOLS = (lambda k, o, n: (k, n, o == "all_to_all"), lambda k, o, n: (k, o))
-# Deviations of EFFECTS and PROTOCOLS; smoothness; own effect; noise.
-NUMBERS = np.log([0.45, 1.3, 0.1, 0.07, 0.1, 0.65, 0.1, 0.05, 8.0, 0.06, 0.09])
+LINKS = {system["table"]: system for system in SYSTEMS.values() if system["table"] and system["inside_gb_s"]}
+START, STEP, EXCHANGE, RATE = 6.6, 1.0, 0.5, 0.6  # us: NCCL's own start of LL (tuning.cc); a step
+# of a ring and of an all_to_all. The share of the line rate
+
+
+def on_pcie(k):
+    return LINKS[k]["hardware"] == "pcie"
+
+
+def ring(k, o, n):
+    """NVLS, an all_reduce in the switch, is no ring."""
+    return o != "all_to_all" and not (o == "all_reduce" and n == 8 and k in ("h100_nccl", "b200_nccl"))
+
+
+# Effects (deviation, id by link type, op and ranks, sizes over which it is smooth in doublings, whether sizes are those of
+# a rank's part): of the link type; the op; the number of ranks on a switch, on PCIe; on PCIe of the host, whose
+# sockets and switches more than two GPUs share. NCCL changes its protocol at sizes of its own for each number of ranks and
+# op: for rings at one size of a rank's part.
+EFFECTS = ((0.45, lambda k, o, n: None if on_pcie(k) else k, 6.0, 0), (0.1, lambda k, o, n: o, 6.0, 0),
+           (0.2, lambda k, o, n: (on_pcie(k), n), 6.0, 0), (1.0, lambda k, o, n: k if on_pcie(k) and n > 2 else None, 6.0, 0),
+           (0.65, lambda k, o, n: (k, n) if on_pcie(k) and n > 2 else None, 6.0, 0),
+           (0.1, lambda k, o, n: (k, n, o == "all_to_all"), 1.0, 0), (0.07, lambda k, o, n: (k, o), 1.0, 0),
+           (0.07, lambda k, o, n: k if ring(k, o, n) else None, 1.0, 1), (0.07, lambda k, o, n: (k, o, n), 2.0, 0),
+           (0.07, lambda k, o, n: (k, o, n), 1e-3, 0))
 
 
 def wire_bytes(op, ranks, size):
     return (2.0 if op == "all_reduce" else 1.0) * (ranks - 1) / ranks * size
+
+
+def modelled(k, op, ranks, size):
+    steps = (ranks - 1) * {"all_reduce": 2.0 * STEP, "all_to_all": EXCHANGE}.get(op, STEP)
+    return START + steps + wire_bytes(op, ranks, size) / (1e3 * RATE * float(LINKS[k]["inside_gb_s"]))
 
 
 def at_sizes(rows):
@@ -65,44 +84,37 @@ def measured_cells(rows, logs=(), without=None):
     return cells
 
 
-def covariance(h, a, b):
+def covariance(a, b):
     """Between points (link type, op, ranks, index of the size)."""
-    s = np.exp(2.0 * h)
-    xa, xb = (np.array([p[3] for p in points], float) for points in (a, b))
-    apart = (xa[:, None] - xb[None]) ** 2
-    total, smooth, near = np.zeros(apart.shape), np.exp(-apart / (2.0 * s[-3])), np.exp(-apart / 2.0)
-    for variance, effect in zip(s, EFFECTS + PROTOCOLS):
+    total = np.zeros((len(a), len(b)))
+    for deviation, effect, smooth, part in EFFECTS:
         ids = {}
         fa, fb = (np.array([-1 - side if effect(*p[:3]) is None else ids.setdefault(effect(*p[:3]), len(ids))
                             for p in points]) for side, points in enumerate((a, b)))
-        total += variance * (fa[:, None] == fb[None]) * (near if effect in PROTOCOLS else smooth)
-    trend = [np.stack([np.ones_like(x), (x - 10) / 10, ((x - 10) / 10) ** 2]) for x in (xa, xb)]
-    cells = {}
-    ca, cb = (np.array([cells.setdefault(p[:3], len(cells)) for p in points]) for points in (a, b))
-    own = (ca[:, None] == cb[None]) * (s[-2] * np.exp(-apart / 8.0) + s[-1] * (apart == 0.0))
-    return total + own + 9.0 * trend[0].T @ trend[1]
+        xa, xb = (np.array([p[3] - part * math.log2(p[2]) for p in points]) for points in (a, b))
+        near = np.exp(-((xa[:, None] - xb[None]) ** 2) / (2.0 * smooth**2))
+        total += deviation**2 * (fa[:, None] == fb[None]) * near
+    return total
 
 
 class Kriging:
-    def __init__(self, cells, h=NUMBERS):
+    def __init__(self, cells):
         cells = {cell: times for cell, times in cells.items() if cell[0] != "mi300x_rccl"}
         self.points = [(*cell, i) for cell, times in sorted(cells.items()) for i, t in enumerate(times) if t]
-        self.y = np.array([math.log(cells[p[:3]][p[3]] / wire_bytes(p[1], p[2], SIZES[p[3]])) for p in self.points])
-        self.h, self.mean = h, self.y.mean()
+        self.y = np.array([math.log(cells[p[:3]][p[3]] / modelled(*p[:3], SIZES[p[3]])) for p in self.points])
 
     def solve(self):
-        self.weights = np.linalg.solve(covariance(self.h, self.points, self.points), self.y - self.mean)
+        self.weights = np.linalg.solve(covariance(self.points, self.points), self.y)
         return self
 
     def times(self, cell):
-        points = [(*cell, i) for i in range(len(SIZES))]
-        log = self.mean + covariance(self.h, points, self.points) @ self.weights
-        return [math.exp(v) * wire_bytes(cell[1], cell[2], size) for v, size in zip(log, SIZES)]
+        log = covariance([(*cell, i) for i in range(len(SIZES))], self.points) @ self.weights
+        return [math.exp(v) * modelled(*cell, size) for v, size in zip(log, SIZES)]
 
     def left_out(self):
         """Logarithms of simulated / measured of each cell, predicted by the others."""
-        inverse = np.linalg.inv(covariance(self.h, self.points, self.points))
-        a, errors = inverse @ (self.y - self.mean), {}
+        inverse = np.linalg.inv(covariance(self.points, self.points))
+        a, errors = inverse @ (self.y), {}
         for cell in dict.fromkeys(p[:3] for p in self.points):
             own = [i for i, p in enumerate(self.points) if p[:3] == cell]
             away = np.linalg.solve(inverse[np.ix_(own, own)], a[own])

@@ -9,12 +9,12 @@ that a GPU under a framework that nobody measured together has numbers, too:
   host time of an op, of a pass:     one x framework x GPU, whose machine has its own processors
 """
 import math
-import re
 
 import numpy as np
 
 from board import Comparison, InputError, percent
 from examples import inference_rows, step_question, training_rows
+from kernel_numbers import device_sheets
 
 SHARES = ("", "Conv2d", "GroupedConv2d")
 NEAR = 0.02  # below it, a logarithm weighs as if it were so large
@@ -22,17 +22,6 @@ PULL = 0.3  # moving a deviation by a factor of e must explain 0.3 of one row's 
 STARTS = {"share": 0.6, "share Conv2d": 0.5, "share GroupedConv2d": 0.15, "half": 5e7, "bandwidth": 0.75, "launch": 2e-6,
           "host_op": 4e-5, "host_step": 2e-3}
 FITTED = {"v100_32gb": "v100", "a100_40gb": "a100"}  # GPUs that share another's numbers
-
-
-def sheets(text):
-    """{device type: (peak of each dtype in flop/s, bytes/s)} of devices.yaml."""
-    found = {}
-    for block in re.split(r"\n  (?=\w+:\n)", text):
-        peaks, bandwidth = re.search(r"peak: \{([^}]*)\}", block), re.search(r"bandwidth: ([\d.]+) GB/s", block)
-        if peaks and bandwidth:
-            found[block.split(":")[0]] = ({d: 1e12 * float(t) for d, t in re.findall(r"(\w+): ([\d.]+) TFLOP/s", peaks[1])},
-                                          1e9 * float(bandwidth[1]))
-    return found
 
 
 class Case:
@@ -49,7 +38,8 @@ class Case:
             share = [2 if k[1].startswith("GroupedConv2d") else 1 if k[1].startswith("Conv2d") else 0 for k in kernels]
             self.runs.append((times, len(ops), np.array([k[0] for k in kernels]), dtype, share,
                               np.array([k[3] for k in kernels], float), np.array([k[4] for k in kernels], float)))
-        self.peak, self.bandwidth = sheet
+        self.peak = {dtype: 1e6 * rate for dtype, rate in sheet["peak"].items()}
+        self.bandwidth = 1e6 * sheet["bytes"]
         self.formats = {d for run in self.runs for d, flops in zip(run[3], run[5]) if flops > 0}
         missing = self.formats - set(self.peak)
         if missing:
@@ -174,7 +164,7 @@ class Numbers:
                 f"{min(1.0, self.value(case.names('bandwidth'))):.3g}, no_kernel: 0 us, {us}}}\n")
 
 
-def cases_of(data, program, devices_yaml):
+def cases_of(data, program, folder):
     comparison, rows = Comparison(), []
     for read in (inference_rows, training_rows):
         rows += [row for row in read(data, comparison) if row.gpus == 1 and not row.unknown()]
@@ -188,7 +178,7 @@ def cases_of(data, program, devices_yaml):
             parts[-1].append((float(row.passes - 1), len(questions)))
             questions.append(step_question(row, {"optimizer": "none"}, kernels=True))
     answers = program.ask(questions)
-    known = sheets(devices_yaml)
+    known = device_sheets(folder)
     return [Case(row, [(times, answers[i]["ops"]) for times, i in part], known[row.device()])
             for row, part in zip(rows, parts)]
 
@@ -208,9 +198,9 @@ def cross_validate(numbers, fold_of):
     return predicted
 
 
-def fit(data, program, devices_yaml):
+def fit(data, program, folder):
     """The device types, and the lines of validate/published/left_out_examples.csv."""
-    cases = cases_of(data, program, devices_yaml)
+    cases = cases_of(data, program, folder)
     numbers, text, left_out = Numbers(cases), "", ["row,ms"]
     numbers.fit(range(len(cases)))
     for what, fold_of in (

@@ -36,14 +36,14 @@ def run(what, data, program):
         return collective_tables.fit(data)
     if what == "devices":
         import device_numbers
-        with open(os.path.join(ROOT, "scenarios/devices.yaml"), encoding="utf-8") as file:
-            text, left_out = device_numbers.fit(data, program, file.read())
+        text, left_out = device_numbers.fit(data, program, ROOT)
         write_left_out("left_out_examples.csv", left_out, data)
         return text
     import vtrain_numbers
     if what == "network":
         return vtrain_numbers.fit_network(data, program)
     if what == "megatron":
+        write_left_out("left_out_vtrain.csv", vtrain_numbers.left_out(data, program), data)
         return vtrain_numbers.fit_megatron(data, program)
     # Rings over wires of a DGX-1: one between its first two GPUs, six over all eight.
     return vtrain_numbers.fit_collectives(data, {2: 1.0, 8: 6.0})

@@ -32,16 +32,16 @@ BRIEF, SETTLED = 2e3, 1e4  # us: below the limit of power; at it
 
 
 def device_sheets(folder):
-    """{device type: {peak: {dtype: flops per us}, bytes: per us, processors}} of those with processors."""
+    """{device type: {peak: {dtype: flops per us}, bytes: per us, processors}}."""
     with open(os.path.join(folder, "scenarios/devices.yaml"), encoding="utf-8") as file:
         blocks = re.split(r"\n  (?=\w+:\n)", file.read())
     sheets = {}
     for block in blocks:
-        name, found = block.split(":")[0], re.search(r"processors: (\d+)", block)
         peaks, bandwidth = re.search(r"peak: \{([^}]*)\}", block), re.search(r"bandwidth: ([\d.]+) GB/s", block)
-        if found and peaks and bandwidth:
-            sheets[name] = {"peak": {dtype: 1e6 * float(t) for dtype, t in re.findall(r"(\w+): ([\d.]+) TFLOP/s", peaks[1])},
-                            "bytes": 1e3 * float(bandwidth[1]), "processors": float(found[1])}
+        if peaks and bandwidth:
+            sheets[block.split(":")[0]] = {
+                "peak": {dtype: 1e6 * float(t) for dtype, t in re.findall(r"(\w+): ([\d.]+) TFLOP/s", peaks[1])},
+                "bytes": 1e3 * float(bandwidth[1]), "processors": float((re.search(r"processors: (\d+)", block) or [0, 0])[1])}
     return sheets
 
 

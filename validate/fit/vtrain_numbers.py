@@ -1,6 +1,8 @@
 """What A100s reach in training GPTs, between nodes, and in all-reduces, by vTrain's measurements."""
+import json
 import math
 
+import numpy as np
 from scipy.optimize import minimize
 
 from board import Comparison, InputError, percent
@@ -30,12 +32,12 @@ def fit_collectives(data, rings):
 
 
 def errors_of(program, steps, questions):
-    """Absolute, of the steps on several nodes."""
+    """Of the steps on several nodes."""
     answers = program.ask(questions)
     for answer in answers:
         if "error" in answer:
             raise InputError(answer["error"])
-    return [abs(a["step_time_us"] / 1e3 / step.ms - 1.0) for step, a in zip(steps, answers)]
+    return [a["step_time_us"] / 1e3 / step.ms - 1.0 for step, a in zip(steps, answers)]
 
 
 def several_nodes(data):
@@ -55,7 +57,7 @@ def fit_network(data, program):
         questions = [step.question() for step in steps]
         for question in questions:
             question["nodes"].update(others)
-        errors[e, n] = errors_of(program, steps, questions)
+        errors[e, n] = [abs(error) for error in errors_of(program, steps, questions)]
 
     def best(rows):
         return min(tries, key=lambda t: sum(errors[t][i] for i in rows))
@@ -75,6 +77,8 @@ def fit_network(data, program):
 # The six numbers of a100_megatron, with the limits of the program and where the fit begins.
 MEGATRON = {"efficiency": (1.0, 0.82), "half": (1e12, 9.9e9), "bandwidth_efficiency": (0.95, 0.754), "traffic": (1e9, 474e3),
             "host_op": (1e6, 16400.0), "unaligned": (1.0, 0.323)}
+START = np.log([first for _, first in MEGATRON.values()])
+PARTS = (3.0 / 8.0, 1.0 / 8.0, 1.0 / 2.0)  # of the errors of layers, heads and steps in a fit
 
 
 def megatron_device(x):
@@ -97,34 +101,48 @@ class Megatron:
         for key in sorted(groups):
             self.pieces += pieces_of(groups[key], Comparison()).values()
 
-    def errors(self, x, pieces, steps):
-        device = megatron_device(x)
+    def errors(self, x):
+        pieces, steps, device = self.pieces, self.steps, megatron_device(x)
         answers = self.program.ask([s.question(pieces="true", **{"as": device}) for _, _, s, _ in pieces])
         layers, heads = [], []
         for (a, b, _, _), answer in zip(pieces, answers):
             host = round(answer["host_op_us"] * 1e3)
-            layers.append(abs(ms_of(answer["layers"], host, 0, STAMPS_OF_LAYER) / a - 1.0))
-            heads.append(abs(ms_of(answer["ends"], host, SMALL_KERNELS_OF_HEAD, STAMPS_OF_HEAD) / b - 1.0))
+            layers.append(ms_of(answer["layers"], host, 0, STAMPS_OF_LAYER) / a - 1.0)
+            heads.append(ms_of(answer["ends"], host, SMALL_KERNELS_OF_HEAD, STAMPS_OF_HEAD) / b - 1.0)
         return layers, heads, errors_of(self.program, steps, [s.question(**{"as": device}) for s in steps])
 
-    def fit(self, pieces, steps, evaluations):
-        def loss(x):
-            layers, heads, several = (sum(e) / len(e) for e in self.errors(x, pieces, steps))
-            return 3.0 / 8.0 * layers + 1.0 / 8.0 * heads + 1.0 / 2.0 * several
-        start = [math.log(first) for _, first in MEGATRON.values()]
-        return minimize(loss, start, method="Nelder-Mead", options={"maxfev": evaluations, "xatol": 0.01, "fatol": 1e-5,
-                        "initial_simplex": [start] + [[v + (0.1 if i == j else 0.0) for j, v in enumerate(start)]
-                                                      for i in range(len(start))]})
+    def lines(self, x, step=0.05):
+        """The logarithms of simulated / measured at x, and their slopes."""
+        base = np.log1p(np.concatenate(self.errors(x)))
+        return base, np.array([np.log1p(np.concatenate(self.errors(x + step * own))) - base for own in np.eye(len(x))]) / step
+
+    def move(self, base, slopes, keep):
+        """From x to the least errors of the rows to keep by these lines: to move a number by a factor of e must explain 0.3 of
+        one row's logarithm."""
+        counts = [len(self.pieces), len(self.pieces), len(self.steps)]
+        weights = np.repeat(np.divide(PARTS, counts), counts)[keep]
+
+        def loss(d):
+            return weights @ np.abs(base[keep] + d @ slopes[:, keep]) + 0.3 / len(base) * np.abs(d).sum()
+        return minimize(loss, np.zeros(len(slopes)), method="Powell", bounds=[(-0.7, 0.7)] * len(slopes)).x
 
 
-def fit_megatron(data, program, evaluations=150):
+def left_out(data, program):
+    """For validate/published/left_out_vtrain.csv: the numbers without the rows of a hidden size, by the lines around those
+    of all rows."""
     fit = Megatron(data, program)
-    x = fit.fit(fit.pieces, fit.steps, evaluations).x
-    device, parts = megatron_device(x), fit.errors(x, fit.pieces, fit.steps)
-    left = []
-    for model in sorted({s.hidden for s in fit.steps}):
-        others = fit.fit(fit.pieces, [s for s in fit.steps if s.hidden != model], evaluations).x
-        left += fit.errors(others, [], [s for s in fit.steps if s.hidden == model])[2]
-    text = f"devices:\n  a100_megatron: {device}\n# layers, heads, steps on several nodes: "
-    text += ", ".join(percent(sum(p) / len(p)) for p in parts)
-    return text + f"; of a model left out on several nodes {percent(sum(left) / len(left))}\n"
+    base, slopes = fit.lines(START)
+    hidden = np.array([s.hidden for _, _, s, _ in fit.pieces] * 2 + [s.hidden for s in fit.steps])
+    yield "hidden,device"
+    for size in sorted(set(hidden)):
+        device = megatron_device(START + fit.move(base, slopes, hidden != size))
+        yield f'{size},"{json.dumps(device).replace(chr(34), 2 * chr(34))}"'
+
+
+def fit_megatron(data, program, rounds=3):
+    fit, x = Megatron(data, program), START
+    for _ in range(rounds):
+        base, slopes = fit.lines(x)
+        x = x + fit.move(base, slopes, np.full(len(base), True))
+    text = f"devices:\n  a100_megatron: {megatron_device(x)}\n# layers, heads, steps on several nodes: "
+    return text + ", ".join(percent(np.abs(e).mean()) for e in fit.errors(x)) + "\n"

@@ -62,6 +62,10 @@ def score_vtrain(data, gpu, node):
         Scored(f"{m.ranks} GPUs, {m.bytes // MIB} MiB", f"{m.ranks} GPUs", m.us, us, m.moved(), size=float(m.bytes),
                lines=[m.line], family=f"{m.ranks} GPUs") for m, us in zip(measured, times)]
     all_of_them.left_out = left_out_ranks(measured)
+    if measured and not all_of_them.left_out:
+        times = yield from ask(measured, lambda m: {"nodes": {"kind": node}, "collectives": {"model": "nccl"}})
+        all_of_them.left_out = {"group": "machine (NCCL's own model at the line rate)", "free": 0, **errors_of(
+            [replace(row, simulated=us) for row, us in zip(all_of_them.rows, times)])}
     return all_of_them
 
 

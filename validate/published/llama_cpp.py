@@ -56,9 +56,13 @@ def question_of(size, weights, gpu, count, options, numbers=None, link=None, **m
 
 
 def of_others(gpu):
-    """The means of the other fitted GPUs' numbers."""
-    others = [row for name, row in gpus().items() if row["fp16"] and name != gpu]
-    fp16, q4, core, launch = (mean([float(row[key]) for row in others]) for key in ("fp16", "q4", "core", "launch_us"))
+    """The means of the numbers of the other fitted GPUs of its architecture. Shares are of the bandwidth that ECC leaves."""
+    known = gpus()
+    own, fitted = known.get(gpu, {}), [row for name, row in known.items() if row["fp16"] and name != gpu]
+    others = [row for row in fitted if row["architecture"] == own.get("architecture")] or fitted
+    fp16, q4 = (mean([float(row[key]) / float(row["ecc"] or 1) for row in others]) * float(own.get("ecc") or 1)
+                for key in ("fp16", "q4"))
+    core, launch = (mean([float(row[key]) for row in others]) for key in ("core", "launch_us"))
     return {"gemv": {"fp16": fp16, "q4": q4}, "attention": {"decode": core}, "launch": launch}
 
 

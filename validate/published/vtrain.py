@@ -1,7 +1,9 @@
 """Steps of GPTs that vTrain measured (MICRO 2024), and the order of plans in all blocks of trainings."""
+import json
 import math
+from dataclasses import replace
 
-from board import Comparison, InputError, Scored, median
+from board import Comparison, InputError, Scored, errors_of, facts, median
 from open_trainings import score_bigscience, score_internevo, score_llm_foundry
 from trainings import divided, question_of
 
@@ -58,11 +60,21 @@ def steps_of(data, file, comparison):
     return steps
 
 
+def of_others():
+    """{hidden size: the device type whose numbers are fitted without its rows}."""
+    return {int(row["hidden"]): json.loads(row["device"]) for row in facts("left_out_vtrain.csv")}
+
+
+def left_out_of(rows):
+    return {"group": "hidden size (but for the network's two numbers)", **errors_of(rows)} if rows else None
+
+
 def score_vtrain_multi_node(data):
-    comparison = Comparison()
+    comparison, others, left = Comparison(), of_others(), []
     steps = steps_of(data, "vtrain/measured_multi_node.csv", comparison)
-    answers = yield [step.question() for step in steps]
-    for step, answer in zip(steps, answers):
+    answers = yield ([step.question() for step in steps]
+                     + [step.question(**{"as": others.get(step.hidden, "a100_megatron")}) for step in steps])
+    for step, answer, without in zip(steps, answers, answers[len(steps):]):
         if "error" in answer:
             comparison.skip(step.line, answer["error"])
             continue
@@ -70,6 +82,8 @@ def score_vtrain_multi_node(data):
         comparison.rows.append(Scored(step.what(), f"{step.gpus} GPUs", step.ms, answer["step_time_us"] / 1e3,
                                       step.layers * layer + head, race=f"h {step.hidden}, {step.layers} layers",
                                       lines=[step.line]))
+        left.append(replace(comparison.rows[-1], simulated=without["step_time_us"] / 1e3))
+    comparison.left_out = left_out_of(left)
     return comparison
 
 
@@ -188,22 +202,23 @@ def score_vtrain_pieces(data):
     """vTrain's program makes its steps of the kernels of one traced step: nothing is computed again, a rank has 50 257 words
     divided by the ranks and rounded down, and the loss is PyTorch's, in 16 bits. Source: VIA-Research/vTrain,
     src/model/gpt_modeling.py, src/trainer.py."""
-    comparison, groups, pieces = Comparison(), {}, []
+    comparison, groups, pieces, others, left = Comparison(), {}, [], of_others(), []
     for s in steps_of(data, "vtrain/measured_single_node.csv", comparison):
         s.vocabulary, s.recompute, s.loss = 50257 // s.tensor * s.tensor, "off", "fused"
         groups.setdefault((s.tensor, s.hidden), []).append(s)
     for key in sorted(groups):
         pieces += pieces_of(groups[key], comparison).values()
-    answers = yield [s.question(pieces="true") for _, _, s, _ in pieces]
-    for (a, b, s, lines), answer in zip(pieces, answers):
+    answers = yield ([s.question(pieces="true") for _, _, s, _ in pieces]
+                     + [s.question(pieces="true", **{"as": others.get(s.hidden, "a100_megatron")}) for _, _, s, _ in pieces])
+    for i, (answer, (a, b, s, lines)) in enumerate(zip(answers, pieces + pieces)):
         if "error" in answer:
             raise InputError(f"{s.what()}: {answer['error']}")
         what, host = f"t {s.tensor}, h {s.hidden}, micro-batch {s.micro_batch}", round(answer["host_op_us"] * 1e3)
         layer, head = s.flops()
-        comparison.rows.append(Scored(what, "layer", a, ms_of(answer["layers"], host, 0, STAMPS_OF_LAYER), layer,
-                                      lines=lines))
-        comparison.rows.append(Scored(what + ", head", "head", b, ms_of(answer["ends"], host, SMALL_KERNELS_OF_HEAD,
-                                                                        STAMPS_OF_HEAD), head, lines=lines))
+        (comparison.rows if i < len(pieces) else left).extend((
+            Scored(what, "layer", a, ms_of(answer["layers"], host, 0, STAMPS_OF_LAYER), layer, lines=lines),
+            Scored(what + ", head", "head", b, ms_of(answer["ends"], host, SMALL_KERNELS_OF_HEAD, STAMPS_OF_HEAD), head, lines=lines)))
+    comparison.left_out = left_out_of(left)
     return comparison
 
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <ranges>
 
+#include "scenarios/read/paths.h"
 #include "sim/csv_table.h"
 #include "sim/error.h"
 #include "traces/format/compressed_file.h"
@@ -235,7 +236,8 @@ std::optional<double> ProfileConfigurations::mean_speed_up() const {
 }
 
 std::vector<ProfileConfigurations> configurations(const ServingOrder& order) {
-  std::vector<LatencyProfile> profiles = read_latency_profiles(read_file(order.file), order.file);
+  std::vector<LatencyProfile> profiles = read_latency_profiles(
+      read_small_file(order.file, TextFile::most_text, "a table"), order.file);
   const std::int64_t threads = read_threads(order.threads);
   const double interference = read_interference(order.interference);
   for (const std::string& text : order.where) keep_where(text, profiles);

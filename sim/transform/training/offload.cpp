@@ -57,10 +57,20 @@ class OffloadedStep {
   bool reads_waiting(OpId v) const { return owner(v) != no_op && waits(owner(v)); }
   Bytes weights_of(OpId v) const { return graph_.op(v).persistent - graph_.cache(v); }
 
+  /// Whether a backward op's gradients, persistent ones, go to the home of the update op `v`.
+  bool sends_gradients(OpId u, OpId v) const {
+    return waits(v) && graph_.op(u).phase == Phase::backward && graph_.op(u).persistent > Bytes{};
+  }
+
   void copy_all() {
     IdVector<TensorId, TensorId> tensors(graph_.num_tensors());
+    std::set<OpId> sent;
+    for (const OpId v : graph_.ops())
+      for (const OpId u : graph_.predecessors(v))
+        if (graph_.op(v).phase == Phase::update && sends_gradients(u, v)) sent.insert(u);
     for (const OpId v : graph_.ops()) {
       OpSpec spec = copy_.spec(v);
+      if (sent.contains(v)) spec.persistent = {};
       if (waits(v) && owner(v) == v) spec.persistent = spec.persistent - weights_of(v);
       const OpId made = copy_.add(v, spec);
       copy_.add_kernels(v, made);
@@ -131,6 +141,10 @@ class OffloadedStep {
     Bytes weights;
     bool stay = false;  // until the next step fetches them
     for (const OpId u : graph_.predecessors(v)) {
+      if (sends_gradients(u, v))
+        copy_.builder().add_edge(
+            copy_.builder().add_tensor(copy_.copy_of(u), graph_.op(u).persistent),
+            copy_.copy_of(v));
       const OpId of = owner(u);
       if (of == no_op || of == u) continue;
       stay |= waits(of);

@@ -19,8 +19,8 @@ struct WaitingWeights {
 ///   hooks); p copies them as soon as the buffer of the module that is p + 1 such modules before is
 ///   free. A control edge carries this, and its latency stands for the launch of the copy.
 /// - Copies are tensors with `reference`, so that they take no further memory at home. Caches stay.
-/// - An update op with a home runs there: gradients go there as tensors do, and new weights come
-///   back, unless they wait.
+/// - An update op with a home runs there: gradients go there as tensors do, also those that are
+///   persistent, and new weights come back, unless they wait.
 /// Source: Ren et al., "ZeRO-Offload", USENIX ATC 2021; Hugging Face accelerate, hooks.
 PlacedStep offloaded(const OpGraph& graph, const IdVector<OpId, DeviceId>& device,
                      const WaitingWeights& waiting);

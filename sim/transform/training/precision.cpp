@@ -136,7 +136,7 @@ class MixedPrecision final : public Transform {
         [&](const Collective& c) { return stays[c.first] || !halves() ? c.bytes : half(c.bytes); });
     const IdVector<OpId, bool> frozen = frozen_weights(graph, updates);
     for (const OpId v : graph.ops())
-      if (casts(graph, v) && !stays[v] && !frozen[v])
+      if (casts(graph, v) && !stays[v] && (!frozen[v] || to_ == "amp"))
         add_cast(copy, graph, v, weights[v], updates[v]);
     return std::move(copy).built();
   }
@@ -150,12 +150,21 @@ class MixedPrecision final : public Transform {
 
   static constexpr std::string_view cast_kind = "Cast", cast_suffix = "/half";
 
-  /// Throws InputError if this transform was already applied, as its casts show.
+  /// Throws InputError if this transform was already applied, as its casts show, or if weights have
+  /// fewer bits.
   static void refuse_if_halved(const OpGraph& graph) {
-    for (const OpId v : graph.ops())
+    for (const OpId v : graph.ops()) {
       if (graph.kind(v) == cast_kind && graph.name(v).ends_with(cast_suffix))
         throw InputError(fmt::format(
             "precision: the step is in half precision already: '{}' casts weights", graph.name(v)));
+      for (const OpWork& work : graph.kernels(v))
+        if (work.weights > Bytes{} && is_of_weights(work) && work.matrix.inner > 0 &&
+            work.weights < Bytes{2 * work.matrix.count * work.matrix.columns * work.matrix.inner})
+          throw InputError(fmt::format(
+              "precision: the weights of '{}' have fewer than 16 bits: put precision before "
+              "quantize, or give the generator's option dtype",
+              graph.name(v)));
+    }
   }
 
   void read_kinds(Options& o) {
@@ -267,9 +276,12 @@ class MixedPrecision final : public Transform {
     return frozen;
   }
 
-  /// Bytes of gradients that the backward ops of each op hold.
+  /// Bytes of gradients of each op, which backward ops hold or write as tensors.
   static IdVector<OpId, Bytes> learned_bytes(const OpGraph& graph) {
     IdVector<OpId, Bytes> learned(graph.num_ops());
+    for (const Gradient& g : gradients_of(graph))
+      if (const OpId v = graph.op(g.producer).forward; g.tensor && v != no_op)
+        learned[v] += g.bytes;
     for (const OpId v : graph.ops())
       if (const Op& op = graph.op(v); op.phase == Phase::backward && op.forward != no_op)
         learned[op.forward] += op.persistent;
@@ -304,12 +316,10 @@ class MixedPrecision final : public Transform {
   /// gradients and optimizer state, at most the bytes of their gradients, if these are tensors.
   /// [num_ops]
   static IdVector<OpId, Bytes> weights_of(const OpGraph& graph) {
-    IdVector<OpId, Bytes> weights, gradients(graph.num_ops());
+    IdVector<OpId, Bytes> weights;
     for (const OpId v : graph.ops()) weights.push_back(graph.op(v).persistent);
     if (!persistent_of_one_kind(graph)) return weights;
-    for (const Gradient& g : gradients_of(graph))
-      if (const OpId v = graph.op(g.producer).forward; g.tensor && v != no_op)
-        gradients[v] += g.bytes;
+    const IdVector<OpId, Bytes> gradients = learned_bytes(graph);
     for (const OpId v : graph.ops())
       if (gradients[v] > Bytes{}) weights[v] = std::min(weights[v], gradients[v]);
     return weights;
@@ -338,7 +348,10 @@ class MixedPrecision final : public Transform {
       } else if (phase == Phase::forward) {
         bytes[v] = half(weights[v]);
         const OpId holds_master = one_kind || updates[v].empty() ? v : updates[v].front();
-        const Bytes whole = adapters ? std::min(given, learned[v]) : given;
+        const Bytes whole = to_ == "amp" ? given
+                            : frozen[v]  ? Bytes{}
+                            : adapters   ? std::min(given, learned[v])
+                                         : given;
         bytes[holds_master] += remainders_ ? half(whole) : whole;
       }
     }

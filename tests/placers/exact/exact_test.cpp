@@ -231,7 +231,7 @@ TEST_SUITE("exact") {
       const LoadProgram program =
           load_program(problem, bundles, classes, below, 1ns, {.contiguous = contiguous});
       const solver::MixedOptimum found = solve(program.program, most);
-      REQUIRE(found.finished);
+      REQUIRE(found.finished());
       REQUIRE(found.x.empty() == !best.has_value());
       if (!best) continue;
       Placement p;

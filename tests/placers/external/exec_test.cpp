@@ -216,6 +216,36 @@ TEST_CASE("a program may report that nothing fits, by status 3 or in its output"
         "c is too large");
 }
 
+// Three ops of no weights: 60 us on one device, whichever. The program counts the ops that are not
+// on device 1, so that the least, 0, has all there; it cannot know the step's own optimum.
+TEST_CASE("an objective may be a program, which scores each placement that fits") {
+  const Programs programs;
+  const auto& [graph, cluster, costs, problem] = OwnedProblem(one_tensor_two_readers(), gpus(2));
+  const auto search = [&](const std::string& path) {
+    const Values values{{"objective", value("exec:" + path)},
+                        {"portfolio", value("single")},
+                        {"evaluations", value("60")}};
+    return make_placer("search", Options("search", values))->place(problem, 3);
+  };
+  const std::string zeros =
+      programs.script("zeros", R"(read -r problem; echo "$problem" | grep -o '"baechi-problem"'
+while read -r placed; do echo "$placed" | sed 's/.*device": //' | tr -cd 0 | wc -c; done)");
+  const Placement best = search(zeros);
+  for (const OpId v : graph.ops()) CHECK(best.device[v] == gpu1);
+  const auto failure = [&](const std::string& body) {
+    return message<InputError>([&] { search(programs.script("bad", body)); });
+  };
+  CHECK(failure("while read -r line; do echo many; done")
+            .ends_with("/bad: answered 'many', not a number from 0 to 1e12"));
+  CHECK(failure("while read -r line; do echo -1; done")
+            .ends_with("/bad: answered '-1', not a number from 0 to 1e12"));
+  CHECK(failure("read -r line; echo ready; read -r line; echo lost >&2; exit 1")
+            .ends_with("in place of an answer to each line: lost"));
+  CHECK(message<InputError>([] {
+          make_placer("search", Options("search", {{"objective", value("exec:")}}));
+        }) == "exec.path: missing: write exec:PATH");
+}
+
 TEST_CASE("the error says why a program cannot be started") {
   const Programs programs;
   CHECK(program_error(programs.path("nothing")) == ": no such file");

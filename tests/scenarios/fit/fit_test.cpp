@@ -2,7 +2,6 @@
 
 #include <cstring>
 
-#include "scenarios/fit/gguf.h"
 #include "scenarios/fit/layers.h"
 #include "scenarios/read/choice_text.h"
 #include "sim/random.h"
@@ -10,8 +9,10 @@
 #include "tests/prelude.h"
 #include "tests/small_graphs.h"
 #include "tests/temporary_folder.h"
+#include "traces/generate/gguf.h"
 
 using namespace baechi::literals;
+using baechi::generate::read_gguf;
 using namespace std::chrono_literals;
 
 namespace {

@@ -182,7 +182,7 @@ TEST_SUITE("file_kind") {
       return std::string();
     };
     CHECK(answer("digraph {a -> b}", "m.txt")
-              .starts_with("m.txt: no importer recognises this file, which is a picture in DOT"));
+              .starts_with("m.txt: not a graph, but a picture in DOT"));
     CHECK(answer("\x0a\x1a\x0a\x18\x0a\x16/job:localhost/gpu:0", "r.pb")
               .find("--importer tensorflow:costs=FILE") != std::string::npos);
     CHECK(answer("SQLite format 3\0x"s, "m.sqlite").starts_with("m.sqlite: is a SQLite database"));

@@ -232,6 +232,13 @@ TEST_SUITE("blocks of models") {
     const OpGraph few = generated(
         "llama", with(all, {{"config.lora_rank", "8"}, {"config.lora_modules", "attention_qkv"}}));
     CHECK(forward_parameters(few) - forward_parameters(whole) == layers * 8 * 3 * 128);
+    // Each reads through a dropout of its own: beside queries, keys, values and the output.
+    const auto kernels = [](const OpGraph& graph) {
+      return graph.kernels(*graph.find("layer_0/self_attn")).size();
+    };
+    CHECK(kernels(generated(
+              "llama", with(all, {{"config.lora_rank", "8"}, {"config.lora_dropout", "0.1"}}))) ==
+          kernels(adapted) + 4);
   }
 
   // A sample of 32 tokens has two documents of 16: half of the scores, 2 x 8 heads x 16 x 16, of 4

@@ -6,6 +6,7 @@ namespace {
 
 struct Bert {
   std::int64_t batch = 0, length = 0, layers = 0, hidden = 0, heads = 0, words = 0;
+  std::int64_t inner = 0, positions = 512, segments = 2;
   std::int64_t masked = 0;  ///< words of a sample to predict; 0: all, ungathered
   bool pretraining = true, answers = false, eager = false;
   bool tied = true;         ///< the logits' weights are the words' embeddings
@@ -44,7 +45,7 @@ ValueId feed_forward_layer(Model& model, const Bert& s, ValueId x) {
   ValueId y{};
   {
     const auto module = model.module("feed_forward", "BertFeedForward");
-    y = dense(model, "intermediate", split, 4 * s.hidden / s.tensor);
+    y = dense(model, "intermediate", split, s.inner / s.tensor);
     y = dense(model, "output", gelu(model, "gelu", y, s.eager), s.hidden);
     if (s.tensor == 1) return normalised_sum(model, y, x);
   }
@@ -99,8 +100,8 @@ Tables embedding_tables(Model& model, const Bert& s) {
     return model.variable(name, {rows, s.hidden}, Initializer::truncated_normal);
   };
   const VariableId words = variable("word_embeddings", s.words / s.tensor);
-  const VariableId positions = variable("position_embeddings", 512);
-  return {words, positions, variable("token_type_embeddings", 2)};
+  const VariableId positions = variable("position_embeddings", s.positions);
+  return {words, positions, variable("token_type_embeddings", s.segments)};
 }
 /// Adds to the words `x` where they are and in which sentence.
 ValueId placed_words(Model& model, ValueId x, const Shape& tokens, const Tables& tables) {
@@ -161,7 +162,16 @@ Trace make_bert(Options& options) {
   Bert s{.batch = e.batch, .layers = 12, .hidden = 768, .heads = 12};
   if (size == "large") s = {.batch = e.batch, .layers = 24, .hidden = 1024, .heads = 16};
   s.length = read_extent(options, "length", 128, "tokens of a sample", 512);
-  s.words = read_extent(options, "vocab_size", 30'522, "word pieces");
+  Config config(options, "bert", "", "in place of `size`; type_vocab_size (kinds of segments)");
+  s.layers = config.whole("num_hidden_layers", s.layers, 1, 1000);
+  s.hidden = config.whole("hidden_size", s.hidden, 1, 1'000'000);
+  s.heads = config.whole("num_attention_heads", s.heads, 1, 10'000);
+  s.inner = config.whole("intermediate_size", 4 * s.hidden, 1);
+  s.positions = config.whole("max_position_embeddings", 512, s.length);
+  s.segments = config.whole("type_vocab_size", 2, 1);
+  config.finish();
+  s.words =
+      read_extent(options, "vocab_size", config.whole("vocab_size", 30'522, 1), "word pieces");
   s.pretraining = options.get("pretraining_heads", true,
                               "heads that predict words and the next sentence, for training; "
                               "without, the encoder and pooler alone");
@@ -183,7 +193,7 @@ Trace make_bert(Options& options) {
     options.mistake("pretraining_heads", "are what is trained: needed unless training is off");
   limit_work(options, s.batch, s.length, s.hidden, s.words);
   options.finish();
-  return expand(bert(s, size), e);
+  return expand(bert(s, config.name().empty() ? size : config.name()), e);
 }
 
 }  // namespace baechi::generate

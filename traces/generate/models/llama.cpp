@@ -18,13 +18,25 @@ struct Decoder {
   std::int64_t window = 0;                  ///< tokens that some blocks see; 0: all
   std::vector<bool> windowed{true, false};  ///< whether a block is one of these, again and again
   std::int64_t dense_layers = 0, dense_inner = 0;  ///< first blocks without experts
+  std::int64_t sparse_step = 1;                    ///< each so-manieth of the others has them
   std::int64_t further = 0;  ///< tokens that are predicted besides the next, by a block each
   Ranks ranks{};
-  std::int64_t adapters = 0;    ///< inner width of what is trained beside products; 0: all is
-  bool few_adapters = false;    ///< beside those of queries, keys and values alone
-  bool query_key_norm = false;  ///< in each head, with weights that all heads share
-  bool rotary_apart = false;    ///< as rotate() has it
-  bool bias = false;            ///< of products in attention and feed-forward networks
+  std::int64_t adapters = 0;       ///< inner width of what is trained beside products; 0: all is
+  bool few_adapters = false;       ///< beside those of queries, keys and values alone
+  bool adapters_drop = false;      ///< they read through a dropout
+  bool query_key_norm = false;     ///< in each head, with weights that all heads share
+  bool rotary_apart = false;       ///< as rotate() has it
+  bool bias = false;               ///< of products in attention and feed-forward networks
+  std::set<std::string> biased{};  ///< some of these products
+  LayerKind norm = LayerKind::rms_norm;
+  bool post_norms = false;     ///< what attention and networks add is normalised, too
+  bool plain = false;          ///< networks have no gate
+  bool parallel = false;       ///< attention and network read the same token
+  bool shared_norm = false;    ///< and then the same norm of it
+  std::int64_t positions = 0;  ///< rows of a table of them, in place of rotary ones
+  bool rotary = true;
+  std::int64_t embedded = 0;                  ///< width of the table of words; 0: of a token
+  bool embedding_norm = false;                ///< behind it
   bool internlm = false, norm_again = false;  ///< see normalised()
   LossKernels loss = LossKernels::fused;
   bool eager = false, forgets = false;
@@ -41,22 +53,43 @@ struct Decoder {
 
 enum class Beside : std::uint8_t { attention_input, other };
 
+ValueId decoder_norm(Model& model, const Decoder& s, std::string_view name, ValueId x,
+                     std::int64_t heads = 1) {
+  return s.norm == LayerKind::rms_norm ? rms_norm(model, name, x, heads)
+                                       : layer_norm(model, name, x, heads);
+}
+
+/// x and what a part of a block adds to it.
+ValueId decoder_residual(Model& model, const Decoder& s, ValueId y, ValueId x) {
+  return add(model, "residual", s.post_norms ? decoder_norm(model, s, "post_norm", y) : y, x);
+}
+
+ValueId positioned(Model& model, const Decoder& s, std::string_view name, ValueId x) {
+  return s.rotary ? rotate(model, name, x, s.rotary_apart) : x;
+}
+
 /// x times weights; where adapters alone are trained, plus two products that are. Source: Hu et
 /// al., "LoRA", ICLR 2022, section 4.1.
 ValueId adapted(Model& model, const Decoder& s, std::string_view name, ValueId x,
                 std::int64_t units, Beside beside = Beside::other) {
-  const ValueId y = dense(model, name, x, units, s.bias);
+  const bool bias = s.bias || s.biased.contains("all") || s.biased.contains(std::string(name));
+  const ValueId y = dense(model, name, x, units, bias);
   if (s.adapters == 0 || (s.few_adapters && beside == Beside::other)) return y;
   const std::string own(name);
   model.freeze(false);
-  const ValueId low = dense(model, own + "/adapter_in", x, s.adapters, false);
+  const ValueId in = s.adapters_drop ? dropout(model, own + "/adapter_dropout", x) : x;
+  const ValueId low = dense(model, own + "/adapter_in", in, s.adapters, false);
   const ValueId high = dense(model, own + "/adapter_out", low, units, false);
   model.freeze(true);
   return add(model, own + "/adapted", y, high);
 }
 
-/// down(silu(gate(x)) * up(x)).
-ValueId gated(Model& model, const Decoder& s, ValueId x, std::int64_t inner) {
+/// down(silu(gate(x)) * up(x)), or without a gate.
+ValueId network(Model& model, const Decoder& s, ValueId x, std::int64_t inner) {
+  if (s.plain) {
+    const ValueId up = adapted(model, s, "up_proj", x, inner);
+    return adapted(model, s, "down_proj", gelu(model, "act", up), s.hidden);
+  }
   const ValueId gate = adapted(model, s, "gate_proj", x, inner);
   const ValueId up = adapted(model, s, "up_proj", x, inner);
   const bool of_experts = model.groups() > 1;
@@ -75,7 +108,7 @@ ValueId gated(Model& model, const Decoder& s, ValueId x, std::int64_t inner) {
 ValueId gathered_input(Model& model, const Decoder& s, const std::string& part, ValueId x) {
   if (s.ranks.sequence) {
     const auto module = model.module(part + "_in", "LlamaInput");
-    x = rms_norm(model, "norm", x);
+    x = decoder_norm(model, s, "norm", x);
   }
   return split_to_ranks(model, part + "/split", x, s.ranks);
 }
@@ -83,7 +116,7 @@ ValueId gathered_input(Model& model, const Decoder& s, const std::string& part, 
 /// computed again where the block is not: dropout_selective_checkpoint).
 ValueId normalised(Model& model, const Decoder& s, ValueId inside) {
   if (s.ranks.sequence) return inside;
-  if (!s.internlm) return rms_norm(model, "norm", inside);
+  if (!s.internlm) return decoder_norm(model, s, "norm", inside);
   model.forget_operations(s.norm_again);
   const ValueId y = rms_norm(model, "norm", dropout(model, "dropout", inside), 1, true);
   model.forget_operations(s.forgets);
@@ -141,7 +174,9 @@ ValueId cached_core(Model& model, const Decoder& s, const Attention& core, const
                          s.head_size);
 }
 
-ValueId attention_module(Model& model, const Decoder& s, ValueId x, std::int64_t block) {
+/// `normal`: what its products have read.
+ValueId attention_module(Model& model, const Decoder& s, ValueId x, std::int64_t block,
+                         ValueId& normal) {
   Attention core = s.core;
   if (s.windowed[static_cast<std::size_t>(block) % s.windowed.size()]) core.window = s.window;
   if (s.key_value_rank > 0) core.value_size = s.head_size;
@@ -154,7 +189,7 @@ ValueId attention_module(Model& model, const Decoder& s, ValueId x, std::int64_t
   const auto project = [&] {
     // Norms before other products are fused with them.
     model.forget_layers(s.key_value_rank > 0 && s.again.contains(Recomputed::layernorm));
-    const ValueId normal = normalised(model, s, inside);
+    normal = normalised(model, s, inside);
     model.forget_layers(false);
     if (s.key_value_rank > 0) {
       const Projected p = latent(model, s, normal);
@@ -165,11 +200,11 @@ ValueId attention_module(Model& model, const Decoder& s, ValueId x, std::int64_t
       return adapted(model, s, name, normal, units, Beside::attention_input);
     };
     q = product("q_proj", width);
-    if (s.query_key_norm) q = rms_norm(model, "q_norm", q, core.heads);
-    q = rotate(model, "rotate_q", q, s.rotary_apart);
+    if (s.query_key_norm) q = decoder_norm(model, s, "q_norm", q, core.heads);
+    q = positioned(model, s, "rotate_q", q);
     k = product("k_proj", shared);
-    if (s.query_key_norm) k = rms_norm(model, "k_norm", k, core.key_value_heads);
-    k = rotate(model, "rotate_k", k, s.rotary_apart);
+    if (s.query_key_norm) k = decoder_norm(model, s, "k_norm", k, core.key_value_heads);
+    k = positioned(model, s, "rotate_k", k);
     v = product("v_proj", shared);
   };
   if (s.ranks.context > 1) {
@@ -186,62 +221,69 @@ ValueId attention_module(Model& model, const Decoder& s, ValueId x, std::int64_t
     const ValueId seen = s.inference.on() ? cached_core(model, s, core, {.q = q, .k = k, .v = v})
                                           : attention(model, "core", q, k, v, core);
     y = adapted(model, s, "o_proj", seen, s.hidden);
-    if (s.ranks.tensor == 1) return add(model, "residual", y, x);
+    if (s.ranks.tensor == 1) return decoder_residual(model, s, y, x);
   }
   y = sum_of_ranks(model, "self_attn/sum", y, s.ranks);
   const auto module = model.module("self_attn_out", "LlamaResidual");
-  return add(model, "residual", y, x);
+  return decoder_residual(model, s, y, x);
 }
 
-ValueId feed_forward_module(Model& model, const Decoder& s, ValueId x, std::int64_t inner) {
-  const ValueId inside = gathered_input(model, s, "mlp", x);
+/// Adds to `to` what the network makes of x, or of `normal`, which is normalised.
+ValueId feed_forward_module(Model& model, const Decoder& s, ValueId x, std::int64_t inner,
+                            ValueId to, std::optional<ValueId> normal) {
+  const ValueId inside = normal ? *normal : gathered_input(model, s, "mlp", x);
   ValueId y{};
   {
     const auto module = model.module("mlp", "LlamaMLP");
-    const ValueId normal = normalised(model, s, inside);
+    const ValueId read = normal ? inside : normalised(model, s, inside);
     model.forget_layers(s.again.contains(Recomputed::mlp));
-    y = gated(model, s, normal, inner / s.ranks.tensor);
+    y = network(model, s, read, inner / s.ranks.tensor);
     model.forget_layers(false);
-    if (s.ranks.tensor == 1) return add(model, "residual", y, x);
+    if (s.ranks.tensor == 1) return decoder_residual(model, s, y, to);
   }
   y = sum_of_ranks(model, "mlp/sum", y, s.ranks);
   const auto module = model.module("mlp_out", "LlamaResidual");
-  return add(model, "residual", y, x);
+  return decoder_residual(model, s, y, to);
 }
 
 ValueId experts_module(Model& model, const Decoder& s, ValueId x) {
   return experts_block(
       model, s.experts, s.batch * s.ranks.tokens(s.length), x,
-      {.norm = [&](ValueId y) { return rms_norm(model, "norm", y); },
-       .network = [&](ValueId y, std::int64_t inner) { return gated(model, s, y, inner); }});
+      {.norm = [&](ValueId y) { return decoder_norm(model, s, "norm", y); },
+       .network = [&](ValueId y, std::int64_t inner) { return network(model, s, y, inner); }});
 }
 
 ValueId decoder_block(Model& model, const Decoder& s, ValueId x, std::int64_t i) {
   model.forget_operations(s.forgets);
-  x = attention_module(model, s, x, i);
-  const bool one = s.experts.experts == 0 || i < s.dense_layers;
-  x = one ? feed_forward_module(model, s, x, s.experts.experts == 0 ? s.inner : s.dense_inner)
-          : experts_module(model, s, x);
+  ValueId normal{};
+  const ValueId y = attention_module(model, s, x, i, normal);
+  const bool one = s.experts.experts == 0 || i < s.dense_layers || (i + 1) % s.sparse_step != 0;
+  const std::optional<ValueId> shared = s.shared_norm ? std::optional(normal) : std::nullopt;
+  x = one ? feed_forward_module(model, s, s.parallel ? x : y,
+                                s.experts.experts == 0 ? s.inner : s.dense_inner, y, shared)
+          : experts_module(model, s, y);
   model.forget_operations(false);
   return x;
 }
 
 /// Logits by the weights `head`, and their loss.
 void predict_words(Model& model, const Decoder& s, ValueId x, VariableId head, ValueId labels) {
-  x = split_to_ranks(model, "head_split", rms_norm(model, "norm", x), s.ranks);
+  x = split_to_ranks(model, "head_split", decoder_norm(model, s, "norm", x), s.ranks);
   const Inference& pass = s.inference;
   if (pass.on() && !pass.all_logits && (!pass.decode() || pass.tokens > 1))
     x = gather_steps(model, "last", x, 1);
   const std::int64_t words = model.variable(head).shape[s.tied ? 0 : 1];
   // Logits are copied to 32 bits.
   const Bytes copy = bytes_of(pass.on() ? elements(model.value(x).shape) / s.hidden * words : 0);
+  if (s.embedded > 0) x = dense(model, "project_out", x, s.embedded, false);
   const ValueId logits = s.tied ? tied_logits(model, "lm_head", x, head, false, copy)
                                 : dense_by(model, "lm_head", x, head, copy);
   loss(model, "loss", logits, labels, s.eager ? LossKernels::torch : s.loss);
 }
 
 /// Source: Touvron et al., "LLaMA", 2023, section 2.2: normalise before each part, gated SiLU,
-/// rotary positions, no biases; grouped keys and values as in Llama 2. Experts: Jiang et al.,
+/// rotary positions, no biases; grouped keys and values as in Llama 2. Other families:
+/// traces/generate/families.json. Experts: Jiang et al.,
 /// "Mixtral of Experts", 2024, section 2; capacity: Fedus et al., "Switch Transformers", 2021.
 Model decoder(const Decoder& s, const std::string& name) {
   const std::string ranks = s.ranks.tensor > 1 ? fmt::format("-t{}", s.ranks.tensor) : "";
@@ -258,17 +300,26 @@ Model decoder(const Decoder& s, const std::string& name) {
   VariableId table{};
   {
     const auto module = model.module("embed_tokens", "Embedding");
-    table = model.variable("weights", {words, s.hidden}, Initializer::truncated_normal);
+    const Shape rows{words, s.embedded > 0 ? s.embedded : s.hidden};
+    table = model.variable("weights", rows, Initializer::truncated_normal);
     x = embedding(model, "lookup", model.input("input_ids", ids), table);
   }
   x = sum_of_ranks(model, "embed_sum", x, s.ranks);
+  if (s.embedded > 0) x = dense(model, "project_in", x, s.hidden, false);
+  if (s.positions > 0) {
+    const Shape rows{std::max(s.positions, pass.context + s.length), s.hidden};
+    x = add_positions(
+        model, "embed_positions", x,
+        model.variable("embed_positions/weights", rows, Initializer::truncated_normal));
+  }
+  if (s.embedding_norm) x = decoder_norm(model, s, "embed_norm", x);
   if (s.ranks.sequence) x = handed_on(model, "embedded", x);
   const ValueId embedded = x, labels = model.input("labels", ids);
   for (std::int64_t i = 0; i < s.layers; ++i) {
     const auto layer = model.scope(fmt::format("layer_{}", i));
     x = decoder_block(model, s, x, i);
   }
-  const Shape of_head{s.hidden, words};
+  const Shape of_head{s.embedded > 0 ? s.embedded : s.hidden, words};
   const VariableId head =
       s.tied ? table : model.variable("lm_head/weights", of_head, Initializer::truncated_normal);
   predict_words(model, s, x, head, labels);
@@ -312,6 +363,7 @@ void read_kernels(Options& o, Config& c, const Expansion& e, Decoder& s) {
   if (s.adapters > 0 && e.level == Level::tf1)
     o.mistake("level", "TensorFlow 1 trains all weights here");
   s.few_adapters = c.one_of("lora_modules", {"all", "attention_qkv"}) == "attention_qkv";
+  s.adapters_drop = c.number("lora_dropout", 0.0, 0.0, 1.0) > 0.0;
   s.query_key_norm = c.flag("use_qk_norm", false);
   s.bias = c.flag("attention_bias", false);
   s.internlm = e.kernels.internlm;
@@ -320,10 +372,36 @@ void read_kernels(Options& o, Config& c, const Expansion& e, Decoder& s) {
   if (e.kernels.unfused_loss) s.loss = LossKernels::separate;
 }
 
+/// What families of models have that Llama has not.
+void read_family(Config& c, Decoder& s) {
+  for (std::string_view words = c.text("biases", ""); !words.empty();) {
+    const std::size_t end = std::min(words.find(' '), words.size());
+    s.biased.emplace(words.substr(0, end));
+    words.remove_prefix(std::min(words.size(), end + 1));
+  }
+  if (c.one_of("norm", {"rms", "layer"}) == "layer") s.norm = LayerKind::layer_norm;
+  s.plain = c.one_of("mlp", {"gated", "plain"}) == "plain";
+  const std::string parallel = c.one_of("parallel_attention", {"off", "own_norms", "shared_norm"});
+  s.parallel = parallel != "off";
+  s.shared_norm = parallel == "shared_norm";
+  s.post_norms = c.flag("post_norms", false);
+  const std::string position = c.one_of("position_embedding_type", {"rotary", "learned", "none"});
+  s.rotary = position == "rotary";
+  const std::int64_t rows = c.whole("max_position_embeddings", 1, 1, std::int64_t{1} << 30U);
+  if (position == "learned") s.positions = rows;
+  const std::int64_t width = c.whole("embedding_size", s.hidden, 1);
+  if (width != s.hidden) s.embedded = width;
+  s.embedding_norm = c.flag("embedding_norm", false);
+}
+
 constexpr std::string_view config_keys =
-    "attention_bias, use_qk_norm, layer_types, lora_rank (two products of "
+    "attention_bias (of all products), biases (of some: words such as q_proj), norm (rms; layer), "
+    "mlp (gated; plain), parallel_attention (off; own_norms; shared_norm), post_norms, "
+    "position_embedding_type (rotary; learned; none), embedding_size, embedding_norm, "
+    "use_qk_norm, layer_types, lora_rank (two products of "
     "this width beside others, which alone "
-    "are trained), lora_modules (all, or attention_qkv: beside those of queries, keys and values)";
+    "are trained), lora_modules (all, or attention_qkv: beside those of queries, keys and values), "
+    "lora_dropout (of what they read)";
 
 /// `moe`: the networks are experts, and the model has options for latent attention.
 Decoder read_shape(Options& o, Config& c, bool moe, const Expansion& e) {
@@ -346,6 +424,7 @@ Decoder read_shape(Options& o, Config& c, bool moe, const Expansion& e) {
                 : extent("intermediate_size", 4 * s.hidden, "width inside a feed-forward network");
   s.words = extent("vocab_size", 32'000, "tokens there are");
   read_kernels(o, c, e, s);
+  read_family(c, s);
   s.core.fused = true;
   s.core = moe ? with_kernels(e, s.core) : read_attention(o, e, s.core);
   const Recompute recompute = read_recompute(o, e);
@@ -415,8 +494,9 @@ Trace make_moe(Options& options) {
   Expansion e = read_expansion(options, 1, Optimizer::adam, true, read_pass(options));
   Config config(
       options, "moe", "8x7b",
-      fmt::format("{}, head_dim, qk_rope_head_dim, intermediate_size (of the first blocks "
-                  "without experts), shared_expert_intermediate_size, "
+      fmt::format("{}, head_dim, qk_rope_head_dim, intermediate_size (of blocks "
+                  "without experts), sparse_step (every how-manieth block has experts), "
+                  "shared_expert_intermediate_size, "
                   "num_nextn_predict_layers, capacity_factor (tokens an expert takes, over its "
                   "share if all took the same)",
                   config_keys));
@@ -427,6 +507,7 @@ Trace make_moe(Options& options) {
   s.dense_layers = options.get("first_k_dense_replace", config.whole("first_k_dense_replace", 0),
                                "first blocks with one network in place of experts", 0);
   s.dense_inner = config.whole("intermediate_size", 4 * s.hidden, 1);
+  s.sparse_step = config.whole("sparse_step", 1, 1);
   s.further = config.whole("num_nextn_predict_layers", 0, 0, 16);
   read_experts(options, config, e, s.ranks, s.experts);
   e.inference.experts = s.inference.experts = s.experts.experts;

@@ -238,8 +238,8 @@ Window choose_step(const Recording& recording, const std::string& path, std::int
                    const std::string& same) {
   if (recording.of_simulation)
     throw InputError(
-        fmt::format("{}: a timeline of a step that this program simulated, not a "
-                    "recording: give the graph of the step",
+        fmt::format("{}: not a graph, but a timeline of a step that this program simulated: give "
+                    "the graph of the step",
                     path));
   if (recording.calls.empty() && recording.work.empty())
     throw InputError(

@@ -136,10 +136,10 @@ ShortestSchedule shortest_schedule(std::span<const PoolTask> tasks, const Accele
   if (listed == least) return {.makespan = listed, .proved = true};
   const solver::MixedProgram program = LayerProgram(tasks, a, listed).built();
   const solver::MixedOptimum optimum = solver::solve(program, limits);
-  if (optimum.x.empty()) return {.makespan = listed, .proved = optimum.finished};
+  if (optimum.x.empty()) return {.makespan = listed, .proved = optimum.finished()};
   const double unit = static_cast<double>(listed.count()) / 1000.0;
   const Duration found{static_cast<std::int64_t>(std::llround(optimum.x.front() * unit))};
-  return {.makespan = std::clamp(found, least, listed), .proved = optimum.finished};
+  return {.makespan = std::clamp(found, least, listed), .proved = optimum.finished()};
 }
 
 constexpr AcceleratorRates rates{.clock = 1e9, .memory = {1e15}, .word = Bytes{2}};

@@ -195,7 +195,8 @@ OpGraph three_modules() {
 
 //   f0 -> f1 -> b1 -> b0: weights of 20 MB; b1 and b0 take 5 ms, and write 20 MB of gradients that
 //   u1 and u0 read, which take 3 ms
-OpGraph two_updates() {
+/// `kept`: gradients are persistent, as generators make them.
+OpGraph two_updates(bool kept = false) {
   OpGraphBuilder g;
   std::vector<OpId> forward;
   OpId last{};
@@ -205,13 +206,18 @@ OpGraph two_updates() {
     last = forward.back();
   }
   for (const std::size_t i : {1UL, 0UL}) {
-    const OpId b =
-        g.add_op({.name = fmt::format("b{}", i), .compute = 5ms, .phase = Phase::backward});
+    const OpId b = g.add_op({.name = fmt::format("b{}", i),
+                             .compute = 5ms,
+                             .persistent = kept ? 20'000'000_B : 0_B,
+                             .phase = Phase::backward});
     g.add_edge(g.add_tensor(last, 0_B), b);
     g.set_forward(b, forward[i]);
     const OpId u =
         g.add_op({.name = fmt::format("u{}", i), .compute = 3ms, .phase = Phase::update});
-    g.add_edge(g.add_tensor(b, {20'000'000}), u);
+    if (kept)
+      g.add_control(b, u);
+    else
+      g.add_edge(g.add_tensor(b, {20'000'000}), u);
     last = b;
   }
   return std::move(g).build();
@@ -266,6 +272,7 @@ TEST_SUITE("offload") {
   TEST_CASE("an optimizer at home works while the backward pass goes on") {
     // b1 0-5, gradient 5-7, update 7-10, weights 10-12; b0 5-10, 10-12, 12-15, 15-17.
     CHECK(offloaded(two_updates(), {{"optimizer", "true"}}).makespan == 17ms);
+    CHECK(is(offloaded(two_updates(true), {{"optimizer", "true"}}).makespan, 17ms));
   }
 
   TEST_CASE("what cannot be offloaded is refused") {

@@ -151,6 +151,83 @@ TEST_SUITE("precision") {
     }
   }
 
+  // fc1 -> fc2, 100 numbers each: 800 B in fp32, copies of 400 B in 16 bits. Each trained layer has
+  // a gradient of 400 B, a tensor or held by its backward op, and 800 B of Adam's state.
+  TEST_CASE("master weights of exactly what is updated, and fp32 weights of all with amp") {
+    struct Case {
+      bool frozen, adam, held;
+      const char* to;
+      std::int64_t bytes, casts;
+    };
+    const Case cases[] = {
+        {false, true, false, "bf16", 400 + 2 * (400 + 800), 2},
+        {false, false, false, "bf16", 400 + 2 * 400, 2},
+        {true, true, false, "bf16", 400 + 400 + 800, 1},
+        {true, false, false, "bf16", 400 + 400, 1},
+        {true, true, true, "bf16", 400 + 400 + 800 + 200, 1},
+        {true, false, true, "bf16", 400 + 400 + 200, 1},
+        {false, true, false, "amp", 400 + 800 + 2 * 800, 2},
+        {true, true, false, "amp", 400 + 800 + 800, 2},
+        {true, true, true, "amp", 400 + 800 + 800 + 400, 2},
+        {true, false, false, "amp", 400 + 800, 2},
+    };
+    for (const Case& c : cases) {
+      CAPTURE(&c - cases);
+      OpGraphBuilder b;
+      const auto add = [&](OpSpec spec) {
+        const OpId v = b.add_op(spec);
+        b.add_kernel(v, {.flops = 1000, .traffic = 400_B});
+        return v;
+      };
+      const OpId fc[] = {add({.name = "fc1", .kind = "Linear", .persistent = 400_B}),
+                         add({.name = "fc2", .kind = "Linear", .persistent = 400_B})};
+      b.add_edge(b.add_tensor(fc[0], 8_B), fc[1]);
+      TensorId flow = b.add_tensor(fc[1], 8_B);
+      for (const int layer : {1, 0}) {
+        const bool trained = layer == 1 || !c.frozen;
+        const OpId grad = add({.name = fmt::format("grad{}", layer),
+                               .kind = "LinearBackward",
+                               .persistent = trained && c.held ? 400_B : 0_B,
+                               .phase = Phase::backward});
+        b.set_forward(grad, fc[layer]);
+        b.add_edge(flow, grad);
+        flow = b.add_tensor(grad, 8_B);
+        if (!trained) continue;
+        const OpId update = add({.name = fmt::format("update{}", layer),
+                                 .kind = "Adam",
+                                 .persistent = c.adam ? 800_B : 0_B,
+                                 .phase = Phase::update});
+        if (c.held)
+          b.add_control(grad, update);
+        else
+          b.add_edge(b.add_tensor(grad, 400_B), update);
+      }
+      const OpGraph made = apply("precision", std::move(b).build(), {{"to", c.to}}).graph;
+      Bytes held;
+      std::int64_t casts = 0;
+      for (const OpId v : made.ops()) {
+        held += made.op(v).persistent;
+        casts += made.kind(v) == "Cast" ? 1 : 0;
+      }
+      CHECK(held == Bytes{c.bytes});
+      CHECK(casts == c.casts);
+    }
+  }
+
+  TEST_CASE("weights of few bits are not halved again") {
+    OpGraphBuilder b;
+    const OpId fc = b.add_op({.name = "fc", .kind = "Linear", .persistent = 200_B});
+    // 5 x 10 numbers in 16 bits take 100 B.
+    b.add_kernel(fc, {.flops = 1000,
+                      .traffic = 90_B,
+                      .weights = 28_B,
+                      .matrix = {MatrixKind::product, 1, 0, 5, 10}});
+    const OpGraph quantized = std::move(b).build();
+    CHECK(message<InputError>([&] { apply("precision", quantized, {{"to", "bf16"}}); }) ==
+          "precision: the weights of 'fc' have fewer than 16 bits: put precision before quantize, "
+          "or give the generator's option dtype");
+  }
+
   TEST_CASE("frozen weights are not cast in every step") {
     for (const Bytes gradients : {0_B, 40_B}) {
       OpGraphBuilder b;
@@ -393,6 +470,13 @@ TEST_SUITE("precision") {
          .children = {
              {"a100", {.text = {}, .where = {}, .children = {{"compute_factor", text("2")}}}}}});
     const OpGraph half = make_transform("precision", std::move(options))->apply(graph).graph;
+    Options wrong("precision");
+    wrong.set(
+        "kinds",
+        {.text = {}, .where = {}, .children = {{"a100", {{}, {}, {{"compute", text("2")}}}}}});
+    CHECK(message<InputError>([&] {
+            make_transform("precision", std::move(wrong));
+          }).starts_with("precision.kinds.a100 has no option 'compute'"));
     CHECK(half.compute(v, 0) == 20ns);
     CHECK(half.compute(v, 1) == 30ns);
     CHECK(apply("precision", graph, {{"except", "conv"}}).graph.compute(v, 0) == 60ns);

@@ -1,13 +1,11 @@
 /// The header of a GGUF file: what llama.cpp and Ollama run.
 #pragma once
-#include <cstdint>
-#include <map>
-#include <string>
+#include "traces/generate/config.h"
 
-namespace baechi {
+namespace baechi::generate {
 
 struct GgufHeader {
-  /// The metadata as text: "general.architecture" -> "llama"; of a list its length. Whole numbers
+  /// The metadata as text: "general.architecture" -> "llama"; of a list "[LENGTH]". Whole numbers
   /// that are not negative are right, others have their bytes as such a number.
   std::map<std::string, std::string> values;
   struct Tensor {
@@ -24,4 +22,8 @@ bool is_gguf(const std::string& path);
 /// Source: ggml, docs/gguf.md.
 GgufHeader read_gguf(const std::string& path);
 
-}  // namespace baechi
+/// The same as read_published_config() for such a file, with `weights` by tensor. Throws
+/// InputError.
+PublishedConfig read_gguf_config(const std::string& path);
+
+}  // namespace baechi::generate
