@@ -314,13 +314,17 @@ class Portfolio final : public Placer {
 
 /// More memory never makes the step longer where all placements are tried (see refined()). Up to
 /// 80 ops, what climb() finds is found with more memory of all devices, too; but auto is never
-/// behind its placers under the devices' own limits either, and those may be lucky. On larger
-/// graphs it seldom does.
+/// behind its placers under the devices' own limits either, and those may be lucky. Measured on
+/// random graphs of 10 to 80 ops, 2 to 4 devices: 1 of 315 steps was longer with 10 or 25 % more
+/// memory of all devices or of one, by 1.3 %. From 81 ops on, 16 of 150 published graphs with 18 to
+/// 80 % more memory, at most by 6 %; random graphs of 85 to 200 ops, 65 of 261, at most by 25 %.
 std::unique_ptr<Placer> make_auto(Options& o) {
   const bool quick = o.get("quick", false, "only placers of ops, and no evaluations");
-  const auto evaluations = static_cast<std::size_t>(
-      o.get("evaluations", std::int64_t{512},
-            "of the step after the placers, at most; fewer on graphs of many ops", 0));
+  const auto evaluations = static_cast<std::size_t>(o.get(
+      "evaluations", std::int64_t{512},
+      "of the step after the placers, at most; fewer on graphs of many ops. Up to 80 ops this "
+      "many at the first limit of memory with a placement, and some at each larger one",
+      0));
   auto portfolio = std::make_unique<Portfolio>(quick, evaluations);
   if (quick || evaluations == 0) return portfolio;
   return refined(std::move(portfolio), o, {evaluations, 1, refined_ops});

@@ -137,7 +137,7 @@ TEST_SUITE("fit") {
       CHECK(map[module] == 0);
     CHECK(session.json("plan config.json --gpus 2xa100 --batch 4").size() > 0);
     CHECK(session.run("trace generate config.json batch=2 -o graph.json").code == 0);
-    CHECK(session.run("simulate config.json --placer single --devices 1xa100").code == 0);
+    CHECK(session.run("place config.json --placer single --devices 1xa100").code == 0);
     session.folder().write("config.json", R"({"model_type": "t5", "num_layers": 2, "num_heads": 4,
       "d_model": 64, "d_kv": 16, "d_ff": 128, "vocab_size": 256})");
     CHECK(session.json("fit config.json --gpus 1xrtx_3090")["fits"] == true);
@@ -173,7 +173,12 @@ TEST_SUITE("fit") {
     const Json answer = Session().json(ask);
     CHECK(answer["fits"] == true);
     CHECK(answer["ways"][0]["fits"] == true);
-    CHECK(Session().json(ask + " --memory 700M")["fits"] == false);
+    const Json none = Session().json(ask + " --memory 700M --cpu-memory 8GB");
+    CHECK(none["fits"] == false);
+    CHECK_FALSE(holds(none["answer"].get<std::string>(), "lacks -"));
+    CHECK(
+        holds(Session().json(ask + " --memory 900M --cpu-memory 8GB")["answer"].get<std::string>(),
+              "does not fit: "));
     // GPUs of two kinds have the layers in a line; the host may have the optimizer.
     std::string two = ask;
     two.replace(two.find("2xrtx_4090"), 10, "1xrtx_4090,1xrtx_3060");

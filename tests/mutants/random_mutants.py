@@ -19,6 +19,8 @@ LEVEL = {name: level for level, names in LEVELS.items() for name in names}
 # A call or an assignment on one line, without a declaration.
 STATEMENT = re.compile(r"^\s*(?!return\b|throw\b|using\b|case\b|default\b|break\b|continue\b|static\b|const\b|auto\b)"
                        r"[\w.:>\[\]-]+(\(.*\)| [-+|&]?= .+);$")
+# Statements without an effect on results.
+IDLE = re.compile(r"[\w.:>\[\]-]+[.>]reserve\(|BAECHI_CHECK\(")
 HIDDEN = re.compile(r'R"\((.|\n)*?\)"|"(\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(\\.|[^\'\\\n])\'|//[^\n]*|^\s*#[^\n]*', re.M)
 TOKEN = re.compile(r"[()\[\]{};,]|[^\s()\[\]{};,]+")
 HEADER = """#pragma once
@@ -93,7 +95,7 @@ class Source:
         line_ends = [0] + [found.end() for found in re.finditer("\n", self.text)]
         for start, end in zip(line_ends, line_ends[1:]):
             line = self.code[start:end - 1]
-            if STATEMENT.match(line):
+            if STATEMENT.match(line) and not IDLE.match(line.strip()):
                 first = start + len(line) - len(line.lstrip())
                 yield first, end - 1, "dropped", lambda k, s=self.text[first:end - 1]: f"{{ if (!mutant({k})) {s} }}"
         for i, (word, start, end) in enumerate(self.tokens):

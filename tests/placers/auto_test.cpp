@@ -75,47 +75,60 @@ TEST_SUITE("placers") {
     }
   }
 
-  TEST_CASE("auto is close to the best of all placements on a small GPU beside a slow host") {
-    double sum = 0.0, worst = 0.0;
-    constexpr std::uint64_t chains = 200;
-    for (std::uint64_t seed = 0; seed < chains; ++seed) {
-      Random random(seed);
-      OpGraphBuilder g;
-      TensorId last{};
-      const std::uint32_t length = 8 + random.below(4);
-      for (std::uint32_t i = 0; i < length; ++i) {
-        const auto time = Duration{1000 * (10 + random.below(50))};
-        const OpId v = g.add_op({.name = "m" + std::to_string(i),
-                                 .compute = time,
-                                 .persistent = {1'000'000 * (1 + random.below(20))}});
-        if (i > 0) g.add_edge(last, v);
-        last = g.add_tensor(v, {1000 * random.below(50)});
+  TEST_CASE("auto is close to the best of all placements on small GPUs beside a slow host") {
+    // Chains on one GPU and the host, and graphs of 8 or 9 ops with branches on two and the host.
+    const auto check = [](std::uint64_t graphs, std::uint32_t gpu_count, std::uint32_t longest) {
+      double sum = 0.0, worst = 0.0;
+      for (std::uint64_t seed = 0; seed < graphs; ++seed) {
+        Random random(seed);
+        OpGraphBuilder g;
+        std::vector<TensorId> outputs;
+        const std::uint32_t length = 8 + random.below(longest - 7);
+        for (std::uint32_t i = 0; i < length; ++i) {
+          const auto time = Duration{1000 * (10 + random.below(50))};
+          const OpId v = g.add_op({.name = "m" + std::to_string(i),
+                                   .compute = time,
+                                   .persistent = {1'000'000 * (1 + random.below(20))}});
+          if (i > 0) g.add_edge(outputs[i - 1 - random.below(std::min(i, gpu_count))], v);
+          if (i > 2 && gpu_count > 1 && random.below(2) == 0) g.add_edge(outputs[i - 3], v);
+          outputs.push_back(g.add_tensor(v, {1000 * random.below(50)}));
+        }
+        IdVector<DeviceId, Device> devices;
+        for (std::uint32_t i = 0; i < gpu_count; ++i)
+          devices.push_back(
+              {.name = "gpu" + std::to_string(i), .kind = {}, .memory = {30'000'000}});
+        devices.push_back(
+            {.name = "cpu", .kind = {}, .memory = {std::int64_t{1} << 40}, .speed = 0.1});
+        const auto& [graph, cluster, costs, problem] = OwnedProblem(
+            std::move(g).build(),
+            Cluster::uniform(std::move(devices),
+                             {.bandwidth = {1e9}, .latency = std::chrono::microseconds(9)}));
+        Simulator simulator(problem);
+        Duration best = Duration::max();
+        Placement p{.device = IdVector<OpId, DeviceId>(length)};
+        for (bool more = true; more;) {
+          const StepResult& result = simulator.run(p);
+          if (!result.oom) best = std::min(best, result.makespan);
+          more = false;
+          for (const OpId v : graph.ops()) {  // the next placement
+            more = index(p.device[v]) < gpu_count;
+            p.device[v] = static_cast<DeviceId>(more ? index(p.device[v]) + 1 : 0);
+            if (more) break;
+          }
+        }
+        const auto own = step(problem, "auto");
+        REQUIRE(own);
+        const double ratio = static_cast<double>(own->count()) / static_cast<double>(best.count());
+        sum += ratio;
+        worst = std::max(worst, ratio);
       }
-      IdVector<DeviceId, Device> devices;
-      devices.push_back({.name = "gpu", .kind = {}, .memory = {30'000'000}});
-      devices.push_back(
-          {.name = "cpu", .kind = {}, .memory = {std::int64_t{1} << 40}, .speed = 0.1});
-      const auto& [graph, cluster, costs, problem] = OwnedProblem(
-          std::move(g).build(),
-          Cluster::uniform(std::move(devices),
-                           {.bandwidth = {1e9}, .latency = std::chrono::microseconds(9)}));
-      Simulator simulator(problem);
-      Duration best = Duration::max();
-      for (std::uint32_t bits = 0; bits < 1U << length; ++bits) {
-        Placement p;
-        for (std::uint32_t i = 0; i < length; ++i)
-          p.device.push_back((bits >> i & 1U) != 0 ? gpu1 : gpu0);
-        const StepResult& result = simulator.run(p);
-        if (!result.oom) best = std::min(best, result.makespan);
-      }
-      const auto own = step(problem, "auto");
-      REQUIRE(own);
-      const double ratio = static_cast<double>(own->count()) / static_cast<double>(best.count());
-      sum += ratio;
-      worst = std::max(worst, ratio);
-    }
-    CHECK(sum / static_cast<double>(chains) <= 1.05);
-    CHECK(worst <= 1.25);
+      const double mean = sum / static_cast<double>(graphs);
+      MESSAGE(mean << " x the best, at most " << worst);
+      CHECK(mean <= 1.05);
+      CHECK(worst <= 1.25);
+    };
+    check(200, 1, 11);
+    check(30, 2, 9);
   }
 
   TEST_CASE("auto is not slower with more memory where it tries all placements, else rarely") {
@@ -165,8 +178,8 @@ TEST_SUITE("placers") {
     for (const auto share : {std::span(equal), std::span(unequal)}) {
       const Outcome some = outcome(20, 10, 40, share, 1.3);
       CHECK(some.compared > 150);
-      CHECK(some.slower * 50 <= some.compared);
-      CHECK(some.worst <= 1.03);
+      CHECK(some.slower * 100 <= some.compared);
+      CHECK(some.worst <= 1.02);
     }
   }
 

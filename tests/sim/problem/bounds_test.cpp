@@ -101,6 +101,91 @@ TEST_SUITE("bounds") {
     CHECK(gpu.binding() == "critical path");  // ties: the first
   }
 
+  // p takes 10 on a gpu and 20 on a cpu, u 10 on both. What micro-batches repeat is p alone, which
+  // both do at rates of 1 and 1/2: 10 / 1.5 = 6.67, down to 6. On two gpus 20 / 2 = 10 exactly.
+  TEST_CASE("micro-batches repeat the passes, at the devices' rates of the passes") {
+    OpGraphBuilder g;
+    const OpId p = g.add_op({.name = "p"});
+    const OpId u = g.add_op({.name = "u", .phase = Phase::update});
+    g.set_compute(p, "gpu", 10ns);
+    g.set_compute(p, "cpu", 20ns);
+    g.set_compute(u, "gpu", 10ns);
+    g.set_compute(u, "cpu", 10ns);
+    IdVector<DeviceId, Device> devices;
+    for (const char* kind : {"gpu", "cpu"})
+      devices.push_back({.name = kind, .kind = kind, .memory = 1_GiB});
+    const Cluster both =
+        Cluster::uniform(std::move(devices), {.bandwidth = 1.0_GBps, .latency = 0ns});
+    CHECK(quick_bounds(std::move(g).build(), both).repeated == 6ns);
+    CHECK(quick_bounds(independent(2).build(), gpus(2)).repeated == 10ns);
+  }
+
+  // 40 B of weights, 10 B on each gpu: 20 B wait on the host and come over two links of 1 B/ns.
+  TEST_CASE("weights that wait on a host bound the step by the links to it") {
+    const OpGraph graph = graph_of("a7,w10; b5,w10; c0,w10; d0,w10");
+    const auto with_host = [](Bytes memory) {
+      IdVector<DeviceId, Device> devices;
+      for (const char* kind : {"gpu", "gpu", "host"})
+        devices.push_back({.name = kind, .kind = kind, .memory = *kind == 'h' ? memory : 10_B});
+      return Cluster::uniform(std::move(devices), {.bandwidth = 1.0_GBps, .latency = 0ns});
+    };
+    const LowerBounds enough = quick_bounds(graph, with_host(20_B));
+    CHECK(enough.offload == 10ns);
+    CHECK(enough.critical_path == 7ns);
+    CHECK(enough.binding() == "offload");
+    CHECK(enough.fits_in_memory);
+    CHECK(enough.why_not.empty());
+    CHECK_FALSE(quick_bounds(graph, with_host(19_B)).fits_in_memory);
+  }
+
+  // On gpu0: 30 B of weights, 10 B of them a cache, 20 B of gradients, 40 B of optimizer state.
+  TEST_CASE("the weights at a peak by what they are, in the order in which they are allocated") {
+    OpGraphBuilder g;
+    g.add_op({.name = "f", .persistent = 30_B, .cache = 10_B});
+    g.add_op({.name = "g", .persistent = 20_B, .phase = Phase::backward});
+    g.add_op({.name = "u", .persistent = 40_B, .phase = Phase::update});
+    g.add_op({.name = "elsewhere", .persistent = 500_B});
+    auto owned = OwnedProblem(std::move(g).build(), gpus(2));
+    const auto peak = [&](Bytes weights) {
+      MemoryUse at;
+      at[MemoryKind::weights] = weights;
+      const PeakMemory p = peak_memory(owned.problem, on({gpu0, gpu0, gpu0, gpu1}), gpu0, at);
+      return std::array{p.weights, p.cache, p.gradients, p.optimizer_state};
+    };
+    CHECK(peak(90_B) == std::array{20_B, 10_B, 20_B, 40_B});
+    CHECK(peak(45_B) == std::array{20_B, 10_B, 15_B, 0_B});
+    owned.problem.engine.semantics = Semantics::baechi;
+    CHECK(peak(90_B) == std::array{20_B, 10_B, 20_B, 40_B});
+    CHECK(peak(45_B) == std::array{35_B, 10_B, 0_B, 0_B});  // in another order: not told apart
+  }
+
+  // 100 B take 100 ns one way and 200 back; b reads a's tensor by two edges, once in memory.
+  TEST_CASE("means over unequal links; a tensor is read once; devices of a kind and speed") {
+    OpGraphBuilder g;
+    const TensorId t = g.add_tensor(g.add_op({.name = "a", .compute = 5ns}), 100_B);
+    const OpId b = g.add_op({.name = "b", .compute = 5ns});
+    g.add_edge(t, b);
+    g.add_edge(t, b);
+    g.add_edge(g.add_tensor(OpId{0}, 7_B), b);
+    IdVector<DeviceId, Device> devices;
+    for (const char* kind : {"x", "y", "x", "x"})
+      devices.push_back(
+          {.name = kind, .kind = kind, .memory = 1_GiB, .speed = devices.size() == 3 ? 2.0 : 1.0});
+    Cluster unequal = gpus(2);
+    unequal.set_link(gpu1, gpu0, {.bandwidth = 0.5_GBps, .latency = 0ns});
+    const OpGraph graph = std::move(g).build();
+    const ProfiledCosts costs(graph, unequal);
+    CHECK(mean_transfer({graph, unequal, costs})[t] == 150ns);
+    CHECK(bytes_read(graph, b) == 107_B);
+    const Cluster kinds = Cluster::uniform(std::move(devices), {});
+    const ProfiledCosts same(graph, gpus(4));
+    const auto classes = device_classes({graph, kinds, same});
+    REQUIRE(classes.size() == 3);
+    CHECK(classes[0].devices == std::vector{gpu0, gpu2});
+    CHECK(classes[1].devices == std::vector{gpu1});
+    CHECK(classes[2].devices == std::vector{gpu3});
+  }
+
   TEST_CASE("a colocation group cannot be divided") {
     // 6 ops of 10: three are one group, two another.
     OpGraphBuilder g = independent(6);

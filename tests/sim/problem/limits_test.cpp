@@ -61,6 +61,16 @@ TEST_SUITE("limits") {
                          "engine.disturbed: 2: a step could take more than 146 years", InputError);
     CHECK_NOTHROW(check_factors(graph, cluster, costs, {.overlapped = 100}));
     CHECK_THROWS_AS(check_factors(graph, cluster, costs, {.overlapped = 1e18}), InputError);
+    // 2^61 ns and a factor of 2 are 2^62, which is one too many.
+    OpGraphBuilder half;
+    half.add_op({.name = "half", .compute = Duration{count_limit / 2}});
+    const OpId meets = half.add_op({.name = "meets"});
+    half.add_collective({.kind = CollectiveKind::all_reduce, .bytes = 8_B, .ranks = 2},
+                        {&meets, 1});
+    const auto exact = OwnedProblem(std::move(half).build(), two(1, {1e9}));
+    CHECK_THROWS_AS(check_factors(exact.problem.graph, exact.problem.cluster, exact.problem.costs,
+                                  {.disturbed = 2}),
+                    InputError);
   }
 
   TEST_CASE("a slow link is rejected as soon as all transfers over it take 2^62 ns") {
@@ -106,6 +116,8 @@ TEST_SUITE("limits") {
     CHECK(problem_error(star(1ns, huge, 3), two(1.0, {1e18})) ==
           "a step could move or hold more than 1 EiB: an output of op 'a', 268435456.00 GiB, 3 "
           "readers");
+    CHECK(problem_error(small_graph({{}, {.persistent = {std::int64_t{1} << 60U}}}), gpus(2)) ==
+          "a step could move or hold more than 1 EiB: op 'b'");
   }
 
   TEST_CASE("if some op cannot run everywhere, none may take as long as cannot_run") {

@@ -136,6 +136,17 @@ TEST_SUITE("what_if") {
     CHECK(
         what_if_step("[{collective: {ranks: 2, to: {phase: update}}, where: {phase: backward}}]") ==
         230ns);
+    // In stages of 2 x 2 ranks on one node, too; relu_grad still reads t1 and t2.
+    const PlacedStep four =
+        rewritten({six_ops()},
+                  rules("[{collective: {ranks: 4, to: {phase: update}}, where: {phase: "
+                        "backward}}, {collective: {factors: [2, 2]}, where: {kind: all_reduce}}]"));
+    CHECK(four.graph.collectives().size() == 3);
+    for (const Collective& stage : four.graph.collectives()) {
+      CHECK(stage.ranks == 2);
+      CHECK(stage.nodes == 1);
+    }
+    CHECK(four.graph.in_edges(*four.graph.find("relu_grad")).size() == 2);
   }
 
   TEST_CASE("rules after placing keep to a device; a transform may be a rule") {

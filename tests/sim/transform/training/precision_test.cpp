@@ -470,6 +470,13 @@ TEST_SUITE("precision") {
          .children = {
              {"a100", {.text = {}, .where = {}, .children = {{"compute_factor", text("2")}}}}}});
     const OpGraph half = make_transform("precision", std::move(options))->apply(graph).graph;
+    Options wrong("precision");
+    wrong.set(
+        "kinds",
+        {.text = {}, .where = {}, .children = {{"a100", {{}, {}, {{"compute", text("2")}}}}}});
+    CHECK(message<InputError>([&] {
+            make_transform("precision", std::move(wrong));
+          }).starts_with("precision.kinds.a100 has no option 'compute'"));
     CHECK(half.compute(v, 0) == 20ns);
     CHECK(half.compute(v, 1) == 30ns);
     CHECK(apply("precision", graph, {{"except", "conv"}}).graph.compute(v, 0) == 60ns);
