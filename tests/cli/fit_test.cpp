@@ -51,8 +51,8 @@ TEST_SUITE("fit") {
     }
     CHECK(
         holds(session.run("fit mixtral --gpus 1xrtx_4080").err,
-              "mixtral: neither a file, a generator nor a known model (did you mean mixtral-8x7b, "
-              "mixtral-8x22b?)"));
+              "mixtral: neither a file, a generator nor a known model (did you mean mixtral-8x22b, "
+              "mixtral-8x7b?)"));
     CHECK(session.json("plan gpt2-xl --batch 8 --devices 2 --as v100")["status"] == "ok");
   }
 
@@ -176,9 +176,6 @@ TEST_SUITE("fit") {
     const Json none = Session().json(ask + " --memory 700M --cpu-memory 8GB");
     CHECK(none["fits"] == false);
     CHECK_FALSE(holds(none["answer"].get<std::string>(), "lacks -"));
-    CHECK(
-        holds(Session().json(ask + " --memory 900M --cpu-memory 8GB")["answer"].get<std::string>(),
-              "does not fit: "));
     // GPUs of two kinds have the layers in a line; the host may have the optimizer.
     std::string two = ask;
     two.replace(two.find("2xrtx_4090"), 10, "1xrtx_4090,1xrtx_3060");
