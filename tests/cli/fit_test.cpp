@@ -174,6 +174,12 @@ TEST_SUITE("fit") {
     CHECK(answer["fits"] == true);
     CHECK(answer["ways"][0]["fits"] == true);
     CHECK(Session().json(ask + " --memory 700M")["fits"] == false);
+    // --context is the length of samples.
+    std::string typed = ask;
+    typed.replace(typed.find(",length=256"), 11, "");
+    CHECK(Session().json(typed + " --context 256")["ways"] == answer["ways"]);
+    CHECK(Session().json(typed)["context"] == 2048);
+    CHECK(holds(Session().run(ask + " --context 256").err, "--context: MODEL has a length"));
     // GPUs of two kinds have the layers in a line; the host may have the optimizer.
     std::string two = ask;
     two.replace(two.find("2xrtx_4090"), 10, "1xrtx_4090,1xrtx_3060");
