@@ -223,8 +223,9 @@ FitAnswer fit(const FitQuestion& question) {
   if (!question.train) return Ways(question).run();
   FitAnswer answer = fit_training(question);
   std::ranges::copy(question.links, std::back_inserter(answer.evidence));
-  const auto whole = std::ranges::find_if(
-      answer.ways, [](const FitWay& way) { return way.name.find("LoRA") == std::string::npos; });
+  const auto whole = std::ranges::find_if(answer.ways, [&](const FitWay& way) {
+    return way.fits == answer.fits && way.name.find("LoRA") == std::string::npos;
+  });
   answer.sentence = answer.fits ? fits_sentence(question, *whole) : lacks_sentence(*whole);
   if (answer.ways.size() > most_ways) answer.ways.resize(most_ways);
   return answer;

@@ -180,6 +180,9 @@ TEST_SUITE("fit") {
     CHECK(Session().json(typed + " --context 256")["ways"] == answer["ways"]);
     CHECK(Session().json(typed)["context"] == 2048);
     CHECK(holds(Session().run(ask + " --context 256").err, "--context: MODEL has a length"));
+    CHECK(
+        holds(Session().json(ask + " --memory 900M --cpu-memory 8GB")["answer"].get<std::string>(),
+              "does not fit: "));
     // GPUs of two kinds have the layers in a line; the host may have the optimizer.
     std::string two = ask;
     two.replace(two.find("2xrtx_4090"), 10, "1xrtx_4090,1xrtx_3060");
