@@ -168,7 +168,7 @@ class Ways {
   }
 
  private:
-  void add(const std::string& name, const FitCase& asked) {
+  void add(const std::string& name, FitCase asked) {
     FitCase without = asked;
     without.elsewhere.experts = 0;
     if (asked.elsewhere.experts > 0 && trials_.lacking(without) <= Bytes{}) return;
@@ -181,6 +181,7 @@ class Ways {
       way.command = command_of(question_, asked, way);
       if (asked.elsewhere.layers)
         way.name.insert(way.name.rfind("layers"), fmt::format("{} ", way.cpu_layers));
+      if (trials_.lacking(asked) > Bytes{}) asked.elsewhere.experts = way.expert_layers;
       if (question_.model.writes) {
         way.most_context = trials_.largest(asked, context_step, tokens(), &FitVariant::context);
         way.most_batch = trials_.largest(asked, 1, most_sequences, &FitVariant::batch);
