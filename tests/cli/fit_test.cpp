@@ -173,6 +173,12 @@ TEST_SUITE("fit") {
     const Json answer = Session().json(ask);
     CHECK(answer["fits"] == true);
     CHECK(answer["ways"][0]["fits"] == true);
+    // --context is the length of samples.
+    std::string typed = ask;
+    typed.replace(typed.find(",length=256"), 11, "");
+    CHECK(Session().json(typed + " --context 256")["ways"] == answer["ways"]);
+    CHECK(Session().json(typed)["context"] == 2048);
+    CHECK(holds(Session().run(ask + " --context 256").err, "--context: MODEL has a length"));
     const Json none = Session().json(ask + " --memory 700M --cpu-memory 8GB");
     CHECK(none["fits"] == false);
     CHECK_FALSE(holds(none["answer"].get<std::string>(), "lacks -"));
