@@ -161,6 +161,8 @@ TEST_SUITE("onnx") {
          {std::pair{21, 3}, {22, 3}, {23, 3}, {25, 2}, {26, 2}, {19, 5}, {3, 5}})
       CHECK(of_type(type, {5}).bytes() == bytes);
     CHECK(of_type(15, {5}).bytes() == 5 * 16);  // complex128
+    CHECK_FALSE(of_type(0, {5}).bytes());       // no type
+    CHECK_FALSE(onnx::TensorInfo{.type = floats({}).type}.bytes());
   }
 
   TEST_CASE("types: integer matmuls give 32 bits, quantisation gives 8") {
@@ -191,6 +193,14 @@ TEST_SUITE("onnx") {
     CHECK(written("ConvTranspose", {{"strides", ints({2, 2})}, {"output_shape", ints({8, 8})}},
                   {&image, &filter})
               .shape == Shape{1, 4, 8, 8});
+    // (3 - 1) x 2 + 1 + (3 - 1) x 2 + 1 - 1 - 0, and with dilation 1 two less, and 0 + 2 off.
+    CHECK(written("ConvTranspose",
+                  {{"strides", ints({2, 2})},
+                   {"dilations", ints({2, 1})},
+                   {"output_padding", ints({1, 1})},
+                   {"pads", ints({1, 0, 0, 2})}},
+                  {&image, &filter})
+              .shape == Shape{1, 4, 9, 6});
     const auto x = floats({2, 5, 16}), gamma = floats({16}), r = floats({1, 32, 8});
     CHECK(written("LayerNormalization", {}, {&x, &gamma}, 1).shape == Shape{2, 5, 1});
     const auto w = floats({1, 32, 16});
