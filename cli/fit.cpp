@@ -68,6 +68,21 @@ std::string command_of(const FitArguments& a) {
   return text;
 }
 
+/// The tokens of a sample to train with: those of MODEL's own option, `asked`, or at most 2048.
+void set_sample_length(FitQuestion& q, std::int64_t asked) {
+  if (q.model.trace) return;
+  Options& options = q.model.options;
+  if (asked > 0 && q.model.text.find("length=") != std::string::npos)
+    throw InputError("--context: MODEL has a length; give one of the two");
+  const Options::Value* own = options.raw("length", "");
+  q.context = asked > 0        ? asked
+              : own != nullptr ? parse_number<std::int64_t>(own->text).value_or(0)
+              : q.model.writes ? std::min<std::int64_t>(q.context, 2048)
+                               : 0;
+  if (asked > 0 || (own == nullptr && q.context > 0))
+    options.set("length", {std::to_string(q.context), "--context", {}});
+}
+
 FitQuestion question_of(const FitArguments& a) {
   Mistakes mistakes;
   FitQuestion q;
@@ -96,6 +111,7 @@ FitQuestion question_of(const FitArguments& a) {
   q.batch = std::max<std::int64_t>(q.batch, 1);
   q.train = a.train;
   q.prompt = a.prompt;
+  if (a.train) set_sample_length(q, a.context);
   return q;
 }
 
@@ -168,6 +184,8 @@ std::string fit_text(const FitQuestion& q, const FitAnswer& answer) {
         "prompt of {}\ncontext,     the largest that fit with the other as asked; !: less than 5 % "
         "spare\nbatch\n",
         q.context, q.batch, q.batch == 1 ? "" : "s", std::min(q.prompt, q.context));
+  if (q.train && q.context > 0)
+    text += fmt::format("samples      of {} tokens (--context)\n", q.context);
   for (const std::string& note : q.model.notes) text += "not modelled " + note + "\n";
   if (q.host == Bytes{} && !q.train)
     text += "host         --cpu-memory 64GB adds ways that use the host's memory\n";
@@ -273,7 +291,7 @@ void add_fit(CLI::App& app, Verb& chosen) {
       "Memory of the host that the model may use, besides the table of words [none]");
   add("--cpu", a->cpu, "NAME", "Device type of the host [cpu_ddr4_2ch]");
   add_number(*verb, "--context", a->context, std::int64_t{1}, std::int64_t{1} << 24U,
-             "Tokens of a sequence [8192, or those of the training if fewer]");
+             "Tokens of a sequence [8192, with --train 2048, or those of the training if fewer]");
   add_number(*verb, "--batch", a->batch, std::int64_t{1}, std::int64_t{4096},
              "Sequences [1; in training, the number of GPUs]");
   add_number(*verb, "--prompt", a->prompt, std::int64_t{1}, std::int64_t{1} << 24U,

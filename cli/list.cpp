@@ -189,8 +189,12 @@ std::string overview(const std::vector<Section>& all) {
   constexpr std::size_t indent = 19;
   std::string text;
   for (const Section& section : all) {
+    constexpr std::size_t most = 60;  // names
     std::string names;
-    for (const Component& item : section.items) names += (names.empty() ? "" : " ") + item.name;
+    for (const Component& item : section.items | std::views::take(most))
+      names += (names.empty() ? "" : " ") + item.name;
+    if (section.items.size() > most)
+      names += fmt::format(" ... ({} in 'baechi list {}')", section.items.size(), section.name);
     std::string lines = wrapped(section.items.empty() ? section.if_empty : names, 100 - indent);
     for (std::size_t at = 0; (at = lines.find('\n', at)) != std::string::npos; at += indent)
       lines.insert(at + 1, std::string(indent, ' '));

@@ -157,6 +157,7 @@ class Division {
       if (const auto path = unit(graph_.module(v))) add(*path);
     result.num_whole = result.names.size();
     for (const std::string_view path : entered_) add(path);
+    if (result.names.empty()) add("");
   }
 
   void join(WholeModules& result) {

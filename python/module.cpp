@@ -21,20 +21,15 @@ PYBIND11_MODULE(baechi, m) {
   m.def("data_folder", &data_folder,
         "The folder of the package's scenarios, traces and papers; '' if there is none.\n\n"
         ">>> baechi.data_folder().endswith('baechi-sim')\nTrue");
+  const auto names_of = [](const auto& entries) {
+    std::vector<std::string> names;
+    for (const auto& entry : entries) names.emplace_back(entry.name);
+    return names;
+  };
   m.def(
-      "placers",
-      [] {
-        std::vector<std::string> names;
-        for (const PlacerEntry& entry : placers()) names.emplace_back(entry.name);
-        return names;
-      },
+      "placers", [=] { return names_of(placers()); },
       "The names of all placers.\n\n>>> 'm_sct' in baechi.placers()\nTrue");
   m.def(
-      "generators",
-      [] {
-        std::vector<std::string> names;
-        for (const GeneratorEntry& entry : generators()) names.emplace_back(entry.name);
-        return names;
-      },
+      "generators", [=] { return names_of(generators()); },
       "The names of all generators.\n\n>>> 'gnmt' in baechi.generators()\nTrue");
 }

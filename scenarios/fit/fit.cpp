@@ -168,7 +168,7 @@ class Ways {
   }
 
  private:
-  void add(const std::string& name, const FitCase& asked) {
+  void add(const std::string& name, FitCase asked) {
     FitCase without = asked;
     without.elsewhere.experts = 0;
     if (asked.elsewhere.experts > 0 && trials_.lacking(without) <= Bytes{}) return;
@@ -181,6 +181,7 @@ class Ways {
       way.command = command_of(question_, asked, way);
       if (asked.elsewhere.layers)
         way.name.insert(way.name.rfind("layers"), fmt::format("{} ", way.cpu_layers));
+      if (trials_.lacking(asked) > Bytes{}) asked.elsewhere.experts = way.expert_layers;
       if (question_.model.writes) {
         way.most_context = trials_.largest(asked, context_step, tokens(), &FitVariant::context);
         way.most_batch = trials_.largest(asked, 1, most_sequences, &FitVariant::batch);
@@ -223,8 +224,9 @@ FitAnswer fit(const FitQuestion& question) {
   if (!question.train) return Ways(question).run();
   FitAnswer answer = fit_training(question);
   std::ranges::copy(question.links, std::back_inserter(answer.evidence));
-  const auto whole = std::ranges::find_if(
-      answer.ways, [](const FitWay& way) { return way.name.find("LoRA") == std::string::npos; });
+  const auto whole = std::ranges::find_if(answer.ways, [&](const FitWay& way) {
+    return way.fits == answer.fits && way.name.find("LoRA") == std::string::npos;
+  });
   answer.sentence = answer.fits ? fits_sentence(question, *whole) : lacks_sentence(*whole);
   if (answer.ways.size() > most_ways) answer.ways.resize(most_ways);
   return answer;

@@ -42,8 +42,9 @@ struct FitWay {
   std::string command{};
   std::vector<std::size_t> layers{};  ///< numbered ones, of each GPU
   std::size_t cpu_layers = 0;
-  std::string cpu_experts{};  ///< llama.cpp's argument for experts on the CPU
-  Bytes waiting{};            ///< weights in host memory that GPUs compute with
+  std::string cpu_experts{};       ///< llama.cpp's argument for experts on the CPU
+  std::int64_t expert_layers = 0;  ///< whose experts are there
+  Bytes waiting{};                 ///< weights in host memory that GPUs compute with
   std::vector<std::pair<std::string, std::size_t>> map{};  ///< module to device; GPUs.size(): host
 };
 

@@ -9,10 +9,11 @@ namespace {
 struct Trained {
   const char *name, *adapters, *frozen, *how;
 };
-constexpr auto ways_to_train = std::to_array<Trained>(
-    {{"", "", "", ""},
-     {"LoRA 16, ", "lora_rank=16", "", "peft LoraConfig r=16, "},
-     {"QLoRA 16, ", "lora_rank=16", "nf4", "load_in_4bit, peft LoraConfig r=16, "}});
+constexpr auto ways_to_train =
+    std::to_array<Trained>({{"", "", "", ""},
+                            {"LoRA 16, ", "lora_rank=16", "", "peft LoraConfig r=16, "},
+                            {"QLoRA 16, ", "lora_rank=16", "nf4_double",
+                             "load_in_4bit, bnb_4bit_use_double_quant, peft LoraConfig r=16, "}});
 
 std::string name_of(const ParallelPlan& plan, std::int64_t batch, const Trained& trained) {
   std::string name = trained.name;

@@ -118,16 +118,18 @@ Bytes FitTrials::lacking(const FitCase& asked) const {
 FitWay FitTrials::way(const std::string& name, FitCase asked) {
   if (asked.elsewhere.experts > 0) {
     const std::int64_t all = asked.elsewhere.experts;
-    std::int64_t bad = 0;  // of fewer layers, if these suffice
+    std::int64_t bad = 0;  // of so few layers that GPUs lack memory
     while (asked.elsewhere.experts - bad > 1) {
       FitCase fewer = asked;
       fewer.elsewhere.experts = bad + (asked.elsewhere.experts - bad) / 2;
-      if (lacking(fewer) <= Bytes{})
+      const FitGraphs graphs(question_, fewer);
+      if (line(fewer, graphs, 0, nullptr).lacking() <= Bytes{})
         asked = fewer;
       else
         bad = fewer.elsewhere.experts;
     }
     FitWay way = way_with(name, asked);
+    way.expert_layers = asked.elsewhere.experts;
     way.cpu_experts = asked.elsewhere.experts < all
                           ? fmt::format(" --n-cpu-moe {}", asked.elsewhere.experts)
                           : " --cpu-moe";
@@ -288,9 +290,10 @@ StepResult FitTrials::step(std::shared_ptr<const Trace> trace, const ModelLayers
                                                             : device[layer]);
   }
   engine.transfers = Transfers::duplex;
-  // A device without peer access waits for its copies, but not for weights that are prefetched, nor
-  // between the parts of a prompt.
-  engine.overlap = asked.elsewhere.prefetch.has_value() || engine.queue == ReadyOrder::program;
+  // A device without peer access waits for its copies, but not for weights that are prefetched, for
+  // gradients to the host, nor between the parts of a prompt.
+  engine.overlap = asked.elsewhere.prefetch.has_value() || asked.elsewhere.optimizer ||
+                   engine.queue == ReadyOrder::program;
   const Experiment experiment(costed(std::move(trace), asked, modules), engine);
   return experiment.step(std::move(placement)).simulate();
 }

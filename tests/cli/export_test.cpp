@@ -323,8 +323,10 @@ placers: [round_robin]
 
   TEST_CASE("an export needs a file and modules") {
     const Session session;
-    const std::string place = "place toy.json --placer m_etf " + two_gpus + " --export accelerate";
-    CHECK(holds(session.run(place).err, "-o FILE"));
-    session.refuses(place + " -o map.json", "key `module` of an op");
+    const std::string place = "place toy.json --placer m_etf " + two_gpus + " --export ";
+    CHECK(holds(session.run(place + "accelerate").err, "-o FILE"));
+    session.refuses(place + "pipelining -o map.json", "key `module` of an op");
+    REQUIRE(session.run(place + "accelerate -o map.json").code == 0);  // no op has weights either
+    CHECK(Json::parse(session.folder().read("map.json")).contains(""));
   }
 }

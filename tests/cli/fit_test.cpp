@@ -51,8 +51,8 @@ TEST_SUITE("fit") {
     }
     CHECK(
         holds(session.run("fit mixtral --gpus 1xrtx_4080").err,
-              "mixtral: neither a file, a generator nor a known model (did you mean mixtral-8x7b, "
-              "mixtral-8x22b?)"));
+              "mixtral: neither a file, a generator nor a known model (did you mean mixtral-8x22b, "
+              "mixtral-8x7b?)"));
     CHECK(session.json("plan gpt2-xl --batch 8 --devices 2 --as v100")["status"] == "ok");
   }
 
@@ -137,7 +137,7 @@ TEST_SUITE("fit") {
       CHECK(map[module] == 0);
     CHECK(session.json("plan config.json --gpus 2xa100 --batch 4").size() > 0);
     CHECK(session.run("trace generate config.json batch=2 -o graph.json").code == 0);
-    CHECK(session.run("simulate config.json --placer single --devices 1xa100").code == 0);
+    CHECK(session.run("place config.json --placer single --devices 1xa100").code == 0);
     session.folder().write("config.json", R"({"model_type": "t5", "num_layers": 2, "num_heads": 4,
       "d_model": 64, "d_kv": 16, "d_ff": 128, "vocab_size": 256})");
     CHECK(session.json("fit config.json --gpus 1xrtx_3090")["fits"] == true);
@@ -173,7 +173,15 @@ TEST_SUITE("fit") {
     const Json answer = Session().json(ask);
     CHECK(answer["fits"] == true);
     CHECK(answer["ways"][0]["fits"] == true);
-    CHECK(Session().json(ask + " --memory 700M")["fits"] == false);
+    // --context is the length of samples.
+    std::string typed = ask;
+    typed.replace(typed.find(",length=256"), 11, "");
+    CHECK(Session().json(typed + " --context 256")["ways"] == answer["ways"]);
+    CHECK(Session().json(typed)["context"] == 2048);
+    CHECK(holds(Session().run(ask + " --context 256").err, "--context: MODEL has a length"));
+    const Json none = Session().json(ask + " --memory 700M --cpu-memory 8GB");
+    CHECK(none["fits"] == false);
+    CHECK_FALSE(holds(none["answer"].get<std::string>(), "lacks -"));
     // GPUs of two kinds have the layers in a line; the host may have the optimizer.
     std::string two = ask;
     two.replace(two.find("2xrtx_4090"), 10, "1xrtx_4090,1xrtx_3060");
