@@ -10,7 +10,7 @@ mutants.py BUILD --random N [--seed S] [FOLDER...]: N random changes (random_mut
 traces and scenarios, or from each FOLDER, such as sim/pipeline. All are compiled into one program, where an environment
 variable chooses one; those that do not compile are left out. A change is tried with the test files of its top folder that
 reach it, the nearest first, until one fails or hangs. UNREACHED: none reaches it. The last lines are the score of each
-folder. Survivors need a review: some are equivalent mutants.
+folder. Survivors need a review: equivalent mutants are listed in equivalent.txt, with the reason.
 
 The checkout is not modified. The changed file is in BUILD/mutants; only its compilation (in a unity build, that of its
 library) and the link are repeated, with the commands of BUILD. A change that does not compile, or whose old text does not
@@ -201,10 +201,21 @@ def compiled(build, changes):
             changes = left
 
 
+def equivalent(path):
+    """The changes in equivalent.txt, as name_of() has them."""
+    return {line.rstrip("\n") for line in open(path) if not line.startswith(("#", " "))}
+
+
+def name_of(change):
+    return f"{change['file']}: {change['why']}: {change['old']}"
+
+
 def try_random(build, given):
     modules = given.module or random_mutants.MODULES
     each = -(-given.random // len(modules))
-    drawn = [change for module in modules for change in random_mutants.draw(ROOT, module, each * 5 // 4, given.seed)]
+    left_out = equivalent(os.path.join(HERE, "equivalent.txt"))
+    drawn = [change for module in modules for change in random_mutants.draw(ROOT, module, each * 5 // 4, given.seed)
+             if name_of(change) not in left_out]
     program, changes = compiled(build, drawn)
     reach, used = {}, {}  # by test file: the changes that it reaches; how long it takes
 
@@ -245,7 +256,11 @@ def try_random(build, given):
 
 
 def mistakes(changes):
-    """Mistakes in the list that can be found without a build."""
+    """Mistakes in the lists that can be found without a build."""
+    for line in equivalent(os.path.join(HERE, "equivalent.txt")):
+        file, _, old = line.split(": ", 2)
+        if old not in open(os.path.join(ROOT, file)).read():
+            yield f"equivalent.txt: {file} has no '{old}'"
     for change in changes:
         try:
             changed_text(change)

@@ -56,24 +56,27 @@ TEST_SUITE("chakra") {
                    "as met; the first: node 5 waits for node 9"));
   }
 
-  // Three ranks: all are in group "0", the first two in group "1".
+  // Three ranks: all are in group "0", which takes 1024 bytes, the first two before in group "1".
   TEST_CASE("a group of some of the files' ranks has only these ranks") {
     const TemporaryFolder folder;
     for (const int rank : {0, 1, 2}) {
       const auto node = [](int id, const char* group) {
         return fmt::format(
             R"({{"id": {}, "name": "sum{}", "node_type": 7, "ctrl_deps": [], "data_deps": [], )"
-            R"("duration_micros": 1, "comm_type": 0, "comm_size": 1024, "pg_name": "{}"}})",
-            id, id, group);
+            R"("duration_micros": 1, "comm_type": 0, "comm_size": {}, "pg_name": "{}"}})",
+            id, id, *group == '0' ? 1024 : 2048, group);
       };
       write_file(folder.file(fmt::format("r{}.json", rank)),
-                 fmt::format(R"({{"workload_graph": [{}{}]}})", node(1, "0"),
-                             rank < 2 ? ", " + node(2, "1") : ""));
+                 fmt::format(R"({{"workload_graph": [{}{}]}})", rank < 2 ? node(1, "1") + ", " : "",
+                             node(2, "0")));
     }
     const OpGraph g = imported(folder.file("r0.json"), "chakra", {{"ranks", "r*.json"}}).graph;
     REQUIRE(g.collectives().size() == 2);
     std::map<std::uint32_t, std::uint32_t> ranks;  // by members
-    for (const Collective& c : g.collectives()) ranks[c.members] = c.ranks;
+    for (const Collective& c : g.collectives()) {
+      ranks[c.members] = c.ranks;
+      CHECK(c.bytes == (c.members == 3 ? Bytes{1024} : Bytes{2048}));
+    }
     CHECK(ranks == std::map<std::uint32_t, std::uint32_t>{{2, 2}, {3, 3}});
   }
 
@@ -111,6 +114,21 @@ TEST_SUITE("chakra") {
     CHECK(untimed(R"("node_type": 4, "num_ops": 5)").ops == 0);
     CHECK(untimed(R"("node_type": 4, "duration_micros": 5)").ops == 0);
     CHECK(untimed(R"("node_type": 4, "is_cpu_op": true)").ops == 0);  // less than 1 us
+  }
+
+  TEST_CASE("what runs on the host is a lane of its own beside a GPU") {
+    const auto lanes = [](const char* second_on_host) {
+      TextFile file("x.json", fmt::format(
+                                  R"({{"workload_graph": [{{"id": 1, "name": "h", "node_type": 4,
+          "duration_micros": 5, "is_cpu_op": true}}, {{"id": 2, "name": "k", "node_type": 4,
+          "duration_micros": 5, "is_cpu_op": {}}}]}})",
+                                  second_on_host));
+      const OpGraph g = read_trace(file, "chakra").graph;
+      return fmt::format("{} {}", g.lanes()[index(g.lane(OpId{0}))],
+                         g.lanes()[index(g.lane(OpId{1}))]);
+    };
+    CHECK(lanes("false") == "host compute");
+    CHECK(lanes("true") == "compute compute");
   }
 
   TEST_CASE("the feeder's JSON is read with any spelling of its keys") {
