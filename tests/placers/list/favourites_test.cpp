@@ -83,16 +83,20 @@ TEST_SUITE("list scheduler") {
     CHECK(found.placement->facts.at("planned_step_us") == 0.130);
   }
 
-  // a and b run in parallel from 0 on, and leave 40 and 70 of 100 B. c needs 90.
+  // a and b run in parallel from 0 on, and leave 40 and 70 of 100 B, or 70 and 40. c needs 90.
   TEST_CASE("a stuck schedule is reported with the device that has most memory left") {
-    const auto& [graph, cluster, costs, problem] =
-        OwnedProblem(graph_of("a10,w60; b10,w30; a ~> c10,w90; b ~> c"), gpus(2, 100_B));
-    const auto stuck = list::schedule(problem, {}, Variant::standard, {});
-    CHECK_FALSE(stuck.placement);
-    CHECK(stuck.stuck ==
-          "stuck with 2 of 3 ops placed: op 'c' needs 90 B of weights, 0 B while it runs and up to "
-          "0 B for copies of its inputs; gpu1, the one with most memory left, has 70 B left above "
-          "its peak");
+    for (const auto& [weights, roomiest] :
+         {std::pair{"a10,w60; b10,w30", "gpu1"}, {"a10,w30; b10,w60", "gpu0"}}) {
+      const auto& [graph, cluster, costs, problem] =
+          OwnedProblem(graph_of(fmt::format("{}; a ~> c10,w90; b ~> c", weights)), gpus(2, 100_B));
+      const auto stuck = list::schedule(problem, {}, Variant::standard, {});
+      CHECK_FALSE(stuck.placement);
+      CHECK(stuck.stuck ==
+            fmt::format("stuck with 2 of 3 ops placed: op 'c' needs 90 B of weights, 0 B while it "
+                        "runs and up to 0 B for copies of its inputs; {}, the one with most memory "
+                        "left, has 70 B left above its peak",
+                        roomiest));
+    }
   }
 
   // As above, and c reads 7 and 4 B of a, which is on gpu0.
