@@ -114,16 +114,21 @@ TEST_SUITE("hlo") {
     CHECK(g.tensor(g.edge(g.in_edges(*g.find("4")).front()).tensor).size == Bytes{8 * 32 * 4});
   }
 
-  TEST_CASE("StableHLO may begin with a mesh of Shardy") {
+  TEST_CASE("StableHLO may begin with a mesh of Shardy; names have all letters and digits") {
     TextFile file("t.mlir", R"(sdy.mesh @mesh = <["x"=2]>
 module @f {
   func.func public @main(%arg0: tensor<8x16xf32>) -> tensor<8x16xf32> {
-    %0 = stablehlo.tanh %arg0 : tensor<8x16xf32>
-    return %0 : tensor<8x16xf32>
+    %a = stablehlo.tanh %arg0 : tensor<8x16xf32>
+    %az = stablehlo.tanh %a : tensor<8x16xf32>
+    %aZ = stablehlo.tanh %a : tensor<8x16xf32>
+    %a9 = stablehlo.tanh %a : tensor<8x16xf32>
+    return %a9 : tensor<8x16xf32>
   }
 }
 )");
-    CHECK(read_trace(file).graph.num_ops() == 2);
+    const OpGraph g = read_trace(file).graph;
+    CHECK(g.num_ops() == 5);
+    CHECK(g.out_edges(OpId{1}).size() == 3);
   }
 
   TEST_CASE("one mapping from type words of frameworks to number formats") {
