@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "sim/error.h"
+#include "validate/plan/timeline.h"
 
 namespace baechi::validate {
 namespace {
@@ -358,30 +359,11 @@ Replay predict(const ReplayPlan& plan, const Timing& timing) {
 }
 
 std::vector<Bytes> peaks(const ReplayPlan& plan, const Replay& replay) {
-  struct Change {
-    Duration at;
-    int rank;  // at one instant: what ends, what begins, what began and ends there
-    std::int64_t bytes;
-  };
-  std::vector<std::vector<Change>> changes(static_cast<std::size_t>(plan.devices));
-  for (const Buffer& b : plan.buffers) {
-    const Duration taken = replay.start[static_cast<std::size_t>(b.task)];
-    Duration given = taken;
-    for (const int t : b.until) given = std::max(given, replay.end[static_cast<std::size_t>(t)]);
-    auto& of_device = changes[static_cast<std::size_t>(b.device)];
-    of_device.push_back({taken, 1, b.bytes});
-    of_device.push_back({given, given == taken ? 2 : 0, -b.bytes});
-  }
+  replay::Timeline times;
+  for (std::size_t i = 0; i < plan.tasks.size(); ++i)
+    times.push_back({replay.start[i].count(), replay.end[i].count()});
   std::vector<Bytes> most;
-  for (const std::int64_t resident : plan.resident) most.push_back({resident});
-  for (std::size_t d = 0; d < changes.size(); ++d) {
-    std::ranges::sort(changes[d], {}, [](const Change& c) { return std::pair(c.at, c.rank); });
-    std::int64_t live = plan.resident[d];
-    for (const Change& c : changes[d]) {
-      live += c.bytes;
-      most[d].count = std::max(most[d].count, live);
-    }
-  }
+  for (const std::int64_t bytes : replay::peak_bytes(plan, times)) most.push_back({bytes});
   return most;
 }
 

@@ -2,12 +2,14 @@
 """site.py BAECHI OUT: makes the site in OUT from the pages of the repository, the notebooks, the examples and what the
 program says of itself; with mkdocs and mkdocs-material. OUT/index.html opens from a disk, without network, search
 included. Then every link is checked; exit code 1, and a line for each that leads nowhere."""
+import glob
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
 from gallery import write_gallery
 from links import broken_links
@@ -37,12 +39,8 @@ def tracked():
                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     if listed.returncode == 0:
         return listed.stdout.split()
-    paths = []
-    for folder, folders, names in os.walk(ROOT):
-        written = {".git", "build", "results"} if folder == ROOT else {"__pycache__"}
-        folders[:] = [name for name in folders if name not in written]
-        paths += [os.path.relpath(os.path.join(folder, name), ROOT) for name in names]
-    return sorted(paths)
+    return sorted(path for path in glob.glob("**/*", root_dir=ROOT, recursive=True)
+                  if not re.match("(build|results)/", path) and os.path.isfile(os.path.join(ROOT, path)))
 
 
 def title_of(path):
@@ -56,8 +54,6 @@ def copy_pages(docs):
     pages = [path for path in tracked() if path.endswith(".md") and not path.startswith("tests/")]
     linked = set()
     for path in pages:
-        with open(os.path.join(ROOT, path)) as file:
-            text = file.read()
         here = os.path.dirname(path)
 
         def follow(match):
@@ -75,21 +71,19 @@ def copy_pages(docs):
             where = os.path.relpath(full, here or ".")
             return f"]({where}{'#' + anchor if anchor else ''})"
 
-        text = re.sub(r"\]\(([^)\s]+)\)", follow, text)
+        text = re.sub(r"\]\(([^)\s]+)\)", follow, Path(ROOT, path).read_text())
         text = re.sub(r"(?m)^(?!\|)(.*\S.*)\n(?=\|.*\|\n\| ?:?-)", r"\1\n\n", text)
         text = re.sub(r"(?m)^(?![-*] |  |\|)(.*\S.*)\n(?=- )", r"\1\n\n", text)
         to = os.path.join(docs, path)
         os.makedirs(os.path.dirname(to), exist_ok=True)
-        with open(to, "w") as file:
-            file.write(text)
+        Path(to).write_text(text)
     for path in sorted(linked):
         to = os.path.join(docs, path)
         os.makedirs(os.path.dirname(to), exist_ok=True)
         if path.endswith("/FILES.md"):
             folder = os.path.dirname(path)
             names = sorted(name for name in tracked() if os.path.dirname(name) == folder)
-            with open(to, "w") as file:
-                file.write(f"# {folder}\n\n" + "".join(f"- `{name}`\n" for name in names))
+            Path(to).write_text(f"# {folder}\n\n" + "".join(f"- `{name}`\n" for name in names))
         elif not path.endswith(".md"):
             shutil.copy(os.path.join(ROOT, path), to)
     return pages
@@ -101,13 +95,11 @@ def write_manual(docs):
     entries = []
     for verb in (verb for group in VERBS for verb in group):
         name = verb.replace(" ", "_")
-        with open(f"{docs}/manual/{name}.md", "w") as file:
-            file.write(f"# baechi {verb}\n\n```text\n{printed(*verb.split(), '--help').rstrip()}\n```\n")
+        Path(docs, "manual", f"{name}.md").write_text(
+            f"# baechi {verb}\n\n```text\n{printed(*verb.split(), '--help').rstrip()}\n```\n")
         entries.append((f"baechi {verb}", f"manual/{name}.md"))
-    with open(f"{docs}/manual/scenarios.md", "w") as file:
-        file.write(printed("schema", "--reference"))
-    with open(f"{docs}/manual/components.md", "w") as file:
-        file.write("# All components\n\n" + printed("list", "--format", "markdown"))
+    Path(docs, "manual", "scenarios.md").write_text(printed("schema", "--reference"))
+    Path(docs, "manual", "components.md").write_text("# All components\n\n" + printed("list", "--format", "markdown"))
     return entries
 
 
@@ -150,24 +142,14 @@ def nav_text(entries, indent="  "):
 def search_from_a_disk(out):
     """Browsers neither fetch a file nor start a worker from a disk: the index becomes a script, and the worker a
     frame (offline.js)."""
-    with open(f"{out}/search/search_index.json") as file:
-        index = file.read()
-    with open(f"{out}/search/search_index.js", "w") as file:
-        file.write(f"var __search = {{index: Promise.resolve({index})}};\n")
+    index = Path(out, "search", "search_index.json").read_text()
+    Path(out, "search", "search_index.js").write_text(f"var __search = {{index: Promise.resolve({index})}};\n")
     shutil.copy(f"{HERE}/offline.js", f"{out}/assets/offline.js")
-    for folder, _, names in os.walk(out):
-        for name in names:
-            if not name.endswith(".html"):
-                continue
-            path = os.path.join(folder, name)
-            base = os.path.relpath(out, folder)
-            with open(path) as file:
-                text = file.read()
-            scripts = "".join(f'<script src="{base}/{s}"></script>' for s in ("search/search_index.js",
-                                                                               "assets/offline.js"))
-            text = re.sub(r"(<script src=\"[^\"]*assets/javascripts/bundle)", lambda m: scripts + m[1], text, count=1)
-            with open(path, "w") as file:
-                file.write(text)
+    for page in Path(out).rglob("*.html"):
+        base = os.path.relpath(out, page.parent)
+        scripts = "".join(f'<script src="{base}/{s}"></script>' for s in ("search/search_index.js", "assets/offline.js"))
+        page.write_text(re.sub(r"(<script src=\"[^\"]*assets/javascripts/bundle)", lambda m: scripts + m[1],
+                               page.read_text(), count=1))
 
 
 def main():
@@ -181,9 +163,7 @@ def main():
         write_gallery(BAECHI, ROOT, docs)
         print("pages and links", file=sys.stderr)
         manual = write_manual(docs)
-        with open(f"{work}/mkdocs.yml", "w") as file:
-            with open(f"{HERE}/mkdocs.yml") as settings:
-                file.write(settings.read() + "nav:\n" + nav_text(nav(pages, manual)))
+        Path(work, "mkdocs.yml").write_text(Path(HERE, "mkdocs.yml").read_text() + "nav:\n" + nav_text(nav(pages, manual)))
         done = subprocess.run(["mkdocs", "build", "--quiet", "-f", f"{work}/mkdocs.yml", "-d", OUT], text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         if done.returncode != 0:

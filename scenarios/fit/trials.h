@@ -57,7 +57,7 @@ class FitTrials {
 
   Bytes lacking(const FitCase& asked, const FitGraphs& graphs) const;
 
-  /// Of a graph whose `modules`, patterns, wait on the host.
+  /// The graph with its costs; `modules`, which are patterns, wait on the host.
   std::shared_ptr<const CostedGraph> costed(std::shared_ptr<const Trace> trace,
                                             const FitCase& asked,
                                             const std::vector<std::string>& modules) const;

@@ -83,7 +83,8 @@ std::string disorder(const ReplayPlan& plan, const Timeline& times, std::int64_t
 }
 
 std::vector<std::int64_t> peak_bytes(const ReplayPlan& plan, const Timeline& times) {
-  std::vector<std::tuple<std::int64_t, std::int64_t, std::size_t>> changes;  // time, bytes, device
+  // Time; at one instant what ends, what begins, what began and ends there; bytes, device.
+  std::vector<std::tuple<std::int64_t, int, std::int64_t, std::size_t>> changes;
   for (const Buffer& buffer : plan.buffers) {
     const Interval& first = times[static_cast<std::size_t>(buffer.task)];
     std::int64_t last = first.end;
@@ -93,13 +94,13 @@ std::vector<std::int64_t> peak_bytes(const ReplayPlan& plan, const Timeline& tim
       last = std::max(last, read.end);
     }
     if (!first.known()) return {};
-    changes.emplace_back(first.start, buffer.bytes, buffer.device);
-    changes.emplace_back(last, -buffer.bytes, buffer.device);
+    changes.emplace_back(first.start, 1, buffer.bytes, buffer.device);
+    changes.emplace_back(last, last == first.start ? 2 : 0, -buffer.bytes, buffer.device);
   }
-  std::ranges::sort(changes);  // what is given back comes first
+  std::ranges::sort(changes);
   std::vector<std::int64_t> live = plan.resident;
   std::vector<std::int64_t> peak = live;
-  for (const auto& [time, bytes, device] : changes) {
+  for (const auto& [time, rank, bytes, device] : changes) {
     live[device] += bytes;
     peak[device] = std::max(peak[device], live[device]);
   }
