@@ -39,6 +39,20 @@ TEST_SUITE("planners") {
     CHECK(less.graph.op(OpId{0}).persistent == Bytes{850 + 10});
     CHECK(less.graph.op(OpId{0}).compute == 3ms);
     CHECK(less.notes.front() == "1 ops have no mode 'activation recomp': their first mode is used");
+    // "in" also sends 7000 B to a third node: an op has one tensor, of the larger size.
+    std::string text = read_file(seed("piper/two.json"));
+    for (std::size_t at = 0; (at = text.find(R"({"1": 0.0})", at)) != text.npos; ++at)
+      text.insert(at + 1, R"("2": 0.0, )");
+    text.insert(text.find("{\"id\": 1"),
+                R"({"id": 2, "name": "third", "TMPCs": {"1": [{"id": "vanilla", "timePerSample": 1,
+                    "parameterSize": 4, "memoryUsageA": 1, "memoryUsageB": 8, "syncTimeFw": {"0": 0},
+                    "syncTimeBw": {}}]}}, )");
+    text.insert(text.rfind("]}"), R"(, {"sourceId": 0, "destId": 2, "communicationCost": 7000.0})");
+    TextFile file("three.json", text);
+    const Trace three = read_trace(file);
+    CHECK(has_note(three, "1 ops have edges of different sizes: the largest is used"));
+    CHECK(three.graph.num_edges() == 2);
+    CHECK(three.graph.tensor(TensorId{0}).size == Bytes{7000});
     CHECK_THROWS_WITH_AS(imported(seed("piper/two.json"), "piper", {{"degree", "2"}}),
                          doctest::Contains("node 0 has no mode of degree 2"), InputError);
     CHECK(imported(seed("piper/two.json"), "piper", {{"time_unit", "ms"}})
