@@ -81,6 +81,22 @@ Duration offload_bound(const OpGraph& graph, const Cluster& cluster) {
   return Duration{static_cast<std::int64_t>(static_cast<double>(excess.count) * 1e9 / bandwidth)};
 }
 
+/// That what ops hold for the whole step does not fit; of a training step, what that is.
+std::string held_text(const OpGraph& graph, Bytes held, std::size_t devices, Bytes all) {
+  std::array<Bytes, all_words<Phase>().size()> parts{};
+  for (const OpId v : graph.ops())
+    parts[static_cast<std::size_t>(graph.op(v).phase)] += graph.op(v).persistent;
+  const auto [weights, gradients, optimizer] = parts;
+  const std::string what =
+      weights == held
+          ? fmt::format("weights need {}", to_text(held))
+          : fmt::format(
+                "a training step holds {} (weights {}, gradients {}, "
+                "optimizer state {})",
+                to_text(held), to_text(weights), to_text(gradients), to_text(optimizer));
+  return fmt::format("{}, all {} devices together have {}", what, devices, to_text(all));
+}
+
 void check_memory(const OpGraph& graph, const Cluster& cluster, LowerBounds& bounds) {
   Bytes all, largest;
   std::set<std::string> seen;  // ways to one memory count once
@@ -93,21 +109,9 @@ void check_memory(const OpGraph& graph, const Cluster& cluster, LowerBounds& bou
   const bool stays = seen.empty();  // no weights can wait
   const Bytes most = peak_upper_bound(graph);
   if (most <= largest) return;
-  std::array<Bytes, all_words<Phase>().size()> held{};
-  for (const OpId v : graph.ops())
-    held[static_cast<std::size_t>(graph.op(v).phase)] += graph.op(v).persistent;
-  const auto [weights, gradients, optimizer] = held;
-  if (weights + gradients + optimizer > all) {
-    const std::string trained =
-        gradients + optimizer == Bytes{}
-            ? ""
-            : fmt::format(" (weights {}, gradients {}, optimizer state {})", to_text(weights),
-                          to_text(gradients), to_text(optimizer));
-    bounds.why_not = fmt::format("{} {}{}, all {} devices together have {}",
-                                 trained.empty() ? "weights need" : "a training step holds",
-                                 to_text(weights + gradients + optimizer), trained,
-                                 cluster.num_devices(), to_text(all));
-  }
+  Bytes held;
+  for (const OpId v : graph.ops()) held += graph.op(v).persistent;
+  if (held > all) bounds.why_not = held_text(graph, held, cluster.num_devices(), all);
   const auto too_large = [&](const std::string& what, Bytes needed, Bytes read) {
     bounds.why_not = fmt::format(
         "{} needs {}{}, the largest device has {}", what, to_text(needed),
