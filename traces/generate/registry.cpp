@@ -6,7 +6,7 @@
 namespace baechi {
 namespace generate {
 
-extern const char* const families_json;
+extern const char* const renamed_json;
 
 MakeTrace make_a3c, make_alexnet, make_bert, make_blocks, make_cells, make_deep_speech_2, make_gnmt,
     make_gpt, make_gpt2, make_inception_v3, make_layered, make_llama, make_moe, make_hybrid,
@@ -77,7 +77,7 @@ using Renamed = std::vector<std::array<std::string, 3>>;
 
 void refuse_old_names(std::string_view generator, Options& options) {
   // [generator or "" for all, before, now]; the first row of a name counts.
-  static const auto all = nlohmann::json::parse(generate::families_json)["renamed"].get<Renamed>();
+  static const auto all = nlohmann::json::parse(generate::renamed_json).get<Renamed>();
   std::set<std::string_view> seen;
   for (const auto& [of, before, now] : all)
     if ((of.empty() || of == generator) && seen.insert(before).second && before != now)
