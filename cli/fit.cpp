@@ -71,16 +71,16 @@ std::string command_of(const FitArguments& a) {
 /// The tokens of a sample to train with: those of MODEL's own option, `asked`, or at most 2048.
 void set_sample_length(FitQuestion& q, std::int64_t asked) {
   if (q.model.trace) return;
-  Options& options = q.model.options;
+  Options peeked = q.model.options;  // raw() declares what a generator may have to refuse
   if (asked > 0 && q.model.text.find("length=") != std::string::npos)
     throw InputError("--context: MODEL has a length; give one of the two");
-  const Options::Value* own = options.raw("length", "");
+  const Options::Value* own = peeked.raw("length", "");
   q.context = asked > 0        ? asked
               : own != nullptr ? parse_number<std::int64_t>(own->text).value_or(0)
               : q.model.writes ? std::min<std::int64_t>(q.context, 2048)
                                : 0;
   if (asked > 0 || (own == nullptr && q.context > 0))
-    options.set("length", {std::to_string(q.context), "--context", {}});
+    q.model.options.set("length", {std::to_string(q.context), "--context", {}});
 }
 
 FitQuestion question_of(const FitArguments& a) {

@@ -422,8 +422,12 @@ std::optional<PublishedModel> published_model(const std::string& text) {
   if (header || whole.filename() == "config.json") {
     model.name = header ? whole.stem() : whole.parent_path().filename();
   } else {
+    // A path that is there, or has two folders, is not taken for a name.
+    if (std::filesystem::exists(model.path) || std::ranges::count(model.name, '/') > 1 ||
+        is_generator(model.name))
+      return std::nullopt;
     const auto known = generate::known_model(model.name);
-    if (!known || is_file(model.path) || is_generator(model.name)) return std::nullopt;
+    if (!known) return std::nullopt;
     model.path = model.name = *known;
   }
   model.config = generate::read_published_file(model.path);

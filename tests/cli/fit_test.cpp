@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "tests/cli/session.h"
 
 namespace {
@@ -54,6 +56,10 @@ TEST_SUITE("fit") {
               "mixtral: neither a file, a generator nor a known model (did you mean mixtral-8x22b, "
               "mixtral-8x7b?)"));
     CHECK(session.json("plan gpt2-xl --batch 8 --devices 2 --as v100")["status"] == "ok");
+    // A folder without a config.json, or a path that is not there, is not taken for a name.
+    std::filesystem::create_directories(session.folder().file("llama-2-7b"));
+    for (const char* path : {"llama-2-7b", "of/my/llama-2-7b"})
+      CHECK(session.run(fmt::format("place {} --gpus 1xh100", path)).code == 2);
   }
 
   TEST_CASE("a config.json is the same model, and its place in files of frameworks is written") {
@@ -179,6 +185,7 @@ TEST_SUITE("fit") {
     CHECK(Session().json(typed + " --context 256")["ways"] == answer["ways"]);
     CHECK(Session().json(typed)["context"] == 2048);
     CHECK(holds(Session().run(ask + " --context 256").err, "--context: MODEL has a length"));
+    CHECK(holds(Session().run("fit resnet50 --train --context 512 --gpus 1xh100").err, "length"));
     const Json none = Session().json(ask + " --memory 700M --cpu-memory 8GB");
     CHECK(none["fits"] == false);
     CHECK_FALSE(holds(none["answer"].get<std::string>(), "lacks -"));
