@@ -37,18 +37,6 @@ Bytes size_of(const std::string& text, const char* flag) {
   return *size;
 }
 
-/// `text` as an argument in a shell.
-std::string in_shell(std::string text) {
-  const auto plain = [](unsigned char c) {
-    return std::isalnum(c) != 0 ||
-           std::string_view("_./:,=+-").find(static_cast<char>(c)) != std::string_view::npos;
-  };
-  if (std::ranges::all_of(text, plain)) return text;
-  for (std::size_t i = 0; (i = text.find('\'', i)) != std::string::npos; i += 4)
-    text.replace(i, 1, "'\\''");
-  return "'" + text + "'";
-}
-
 /// The command that says which ways there are, without what only changes its output.
 std::string command_of(const FitArguments& a) {
   std::string text = "baechi fit " + in_shell(a.model);
@@ -230,7 +218,7 @@ void write_way(const FitArguments& a, const FitQuestion& q, const FitAnswer& ans
       a.output,
       (a.exported == "accelerate" ? device_map_of(q, way)
        : a.exported == "llamacpp" ? llama_cpp_split(split_of(way)) + way.cpu_experts
-       : a.exported == "vllm"     ? vllm_split(split_of(way), q.model.name)
+       : a.exported == "vllm"     ? vllm_split(split_of(way), q.model.repository)
        : a.exported == "megatron"
            ? megatron_split(split_of(way))
            : FitJson{{"zero_optimization", {{"stage", 3}, {"offload_param", {{"device", "cpu"}}}}}}
@@ -263,6 +251,7 @@ int answer_fit(const FitArguments& a) {
                 {"context", question.context},
                 {"batch", question.batch},
                 {"ways", std::move(ways)},
+                {"notes", question.model.notes},
                 {"evidence", evidence_json(answer.evidence)}});
   } else {
     print_out(fit_text(question, answer));

@@ -225,8 +225,11 @@ void write_answer(const PlaceArguments& arguments, const PlacerRun& answer, cons
                   const Experiment& experiment, const std::string& graph_name) {
   if (!answer.placement || arguments.output.empty()) return;
   const Stage stage("writing " + arguments.output);
-  const ExportTask task{experiment,     placer,     arguments.placer,
-                        arguments.seed, graph_name, arguments.output};
+  const auto published = published_model(arguments.trace.path);
+  const std::string& name =
+      published && arguments.exported == "vllm" ? published->repository : graph_name;
+  const ExportTask task{experiment,     placer, arguments.placer,
+                        arguments.seed, name,   arguments.output};
   const auto format = parse<ExportFormat>(arguments.exported).value_or(ExportFormat::json);
   fmt::print(stderr, "{}", export_placement(format, task, *answer.placement));
 }

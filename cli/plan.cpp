@@ -349,6 +349,7 @@ PlanSpace space_of(const PlanArguments& a, const Framework& framework, const Dev
 std::string generator_of(const std::string& text) {
   auto model = published_model(text);
   if (!model) return text;
+  if (!model->not_known.empty()) fmt::print(stderr, "{}: warning: {}\n", text, model->not_known);
   if (is_file(model->path)) model->path = std::filesystem::absolute(model->path).string();
   return model->generator();
 }
@@ -362,6 +363,7 @@ TrainingJob job_of(const PlanArguments& a, const Framework& framework) {
                     "list generators'; a config.json of Hugging Face names one)",
                     model.name));
   }
+  require_generator(model.name);
   return {
       .generator = model.name, .options = model.options, .batch = a.batch, .framework = framework};
 }

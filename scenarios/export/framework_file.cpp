@@ -479,11 +479,15 @@ LayerSplit layer_split(const Problem& problem, const Placement& placement) {
   return split;
 }
 
+std::size_t layers_on_gpus(const LayerSplit& split) {
+  std::size_t all = 0;
+  for (const std::size_t n : counts(split, true)) all += n;
+  return all;
+}
+
 std::string llama_cpp_split(const LayerSplit& split) {
   const std::vector<std::size_t> count = counts(split, true);
-  std::size_t all = 0;
-  for (const std::size_t n : count) all += n;
-  return fmt::format("-ngl {}", all) +
+  return fmt::format("-ngl {}", layers_on_gpus(split)) +
          (count.size() > 1 ? fmt::format(" -ts {}", fmt::join(count, ",")) : "");
 }
 

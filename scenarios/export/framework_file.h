@@ -52,7 +52,9 @@ struct LayerSplit {
 /// that of the layers, with the host first.
 LayerSplit layer_split(const Problem& problem, const Placement& placement);
 
-/// "-ngl 33 -ts 17,16": llama.cpp counts the output as a layer behind the others.
+/// llama.cpp counts the output as a layer behind the others.
+std::size_t layers_on_gpus(const LayerSplit& split);
+/// "-ngl 33 -ts 17,16".
 std::string llama_cpp_split(const LayerSplit& split);
 /// "VLLM_PP_LAYER_PARTITION=17,15 vllm serve MODEL --pipeline-parallel-size 2". Throws InputError
 /// if layers are on the host.

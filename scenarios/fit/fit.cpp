@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "scenarios/fit/trials.h"
+#include "scenarios/read/choice_text.h"
 #include "sim/number_format.h"
 
 namespace baechi {
@@ -71,6 +72,17 @@ std::string upper(std::string text) {
   return text;
 }
 
+/// Layers are llama.cpp's; the server's settings are environment variables.
+std::string ollama_command(const FitModel& model, const FitWay& way) {
+  const FitVariant& v = way.variant;
+  std::string text = fmt::format("ollama run {}  # /set parameter num_ctx {}, num_gpu {}",
+                                 model.ollama, v.context, layers_on_gpus(split_of(way)));
+  if (v.flash) text += "; OLLAMA_FLASH_ATTENTION=1";
+  if (!v.cache.empty()) text += fmt::format(" OLLAMA_KV_CACHE_TYPE={}", v.cache);
+  if (v.batch > 1) text += fmt::format("; OLLAMA_NUM_PARALLEL={}", v.batch);
+  return text;
+}
+
 /// What runs the model this way.
 std::string command_of(const FitQuestion& q, const FitCase& asked, const FitWay& way) {
   const FitModel& model = q.model;
@@ -82,7 +94,8 @@ std::string command_of(const FitQuestion& q, const FitCase& asked, const FitWay&
   const auto format = find_weight_format(stored);
   if (asked.elsewhere.prefetch || (format && !format->gguf())) {
     if (way.cpu_layers > 0 || !way.cpu_experts.empty()) return "no framework we export to";
-    std::string text = fmt::format("vllm serve {} --max-model-len {}", name, v.context);
+    std::string text =
+        fmt::format("vllm serve {} --max-model-len {}", in_shell(model.repository), v.context);
     // vLLM counts each GPU by itself.
     const Bytes most = std::ranges::max_element(way.memory, {}, &FitMemory::waiting)->waiting;
     if (most > Bytes{}) text += fmt::format(" --cpu-offload-gb {:.0f}", std::ceil(gib(most)));
@@ -91,6 +104,11 @@ std::string command_of(const FitQuestion& q, const FitCase& asked, const FitWay&
     if (!v.cache.empty()) text += " --kv-cache-dtype fp8";
     return text;
   }
+  // Ollama's models are in 4 bits unless their names say otherwise.
+  const std::string said = v.weights.empty() ? stored : v.weights;
+  if (!model.ollama.empty() && way.layers.size() == 1 && way.cpu_experts.empty() &&
+      said == (stored.empty() ? "q4_k_m" : stored))
+    return ollama_command(model, way);
   const std::size_t own = model.weights.rfind('=');  // of experts
   const std::string type = own == std::string::npos ? stored : model.weights.substr(own + 1);
   std::string text,
@@ -99,10 +117,11 @@ std::string command_of(const FitQuestion& q, const FitCase& asked, const FitWay&
                  : fmt::format("{}-{}.gguf", name, type.empty() ? "F16" : upper(type));
   if (!v.weights.empty()) {
     const std::string made = fmt::format("{}-{}.gguf", name, upper(v.weights));
-    text = fmt::format("llama-quantize {} {} {} && ", file, made, upper(v.weights));
+    text = fmt::format("llama-quantize {} {} {} && ", in_shell(file), in_shell(made),
+                       upper(v.weights));
     file = made;
   }
-  text += fmt::format("llama-server -m {} -c {}", file, v.context * v.batch);
+  text += fmt::format("llama-server -m {} -c {}", in_shell(file), v.context * v.batch);
   if (v.batch > 1) text += fmt::format(" -np {}", v.batch);
   text += " " + llama_cpp_split(split_of(way));
   text += way.cpu_experts;

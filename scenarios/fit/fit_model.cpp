@@ -19,6 +19,8 @@ void read_published(FitModel& model, const PublishedModel& published) {
   model.notes = config.not_modelled;
   model.names = config.names;
   model.name = published.path.ends_with(".gguf") ? published.path : published.name;
+  model.repository = published.repository;
+  model.ollama = published.ollama;
   const auto said = [&](const char* key) {
     const auto found = config.values.find(key);
     return found == config.values.end() ? std::string() : found->second;
@@ -89,7 +91,7 @@ Trace FitModel::prefill(const FitVariant& v, std::int64_t before, std::int64_t t
 }
 
 FitModel read_fit_model(const std::string& text, const std::string& dtype) {
-  FitModel model{.text = text, .name = text};
+  FitModel model{.text = text, .name = text, .repository = text};
   if (const auto published = published_model(text)) {
     read_published(model, *published);
   } else if (const std::string path = with_data_folder(text); is_file(path)) {
@@ -103,7 +105,12 @@ FitModel read_fit_model(const std::string& text, const std::string& dtype) {
     if (const auto* weights = model.options.raw("weights", "")) model.weights = weights->text;
     model.name = model.generator;
     for (const char* key : {"size", "config"})
-      if (const auto* size = model.options.raw(key, "")) model.name += "-" + size->text;
+      if (const auto* size = model.options.raw(key, "")) {
+        model.name += "-" + size->text;
+        if (const auto known = generate::known_model(model.name))
+          model.repository = generate::hugging_face_id(*known);
+      }
+    if (model.repository == text) model.repository = model.name;
   }
   model.writes = model.generator == "llama" || model.generator == "moe";
   if (!dtype.empty()) set_option(model, "dtype", dtype);

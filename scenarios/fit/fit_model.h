@@ -16,7 +16,9 @@ struct FitVariant {
 
 struct FitModel {
   std::string text;         ///< as typed
-  std::string name;         ///< for answers and commands
+  std::string name;         ///< for answers and file names
+  std::string repository;   ///< the id on huggingface.co, folder or file that commands name
+  std::string ollama{};     ///< the model's name there, if it was asked by it
   std::string generator{};  ///< "": `trace` is the graph, whatever the variant
   Options options{};        ///< of the generator
   std::shared_ptr<const Trace> trace{};

@@ -176,6 +176,17 @@ Choice parse_choice(std::string_view text, const std::string& flag) {
   return choice;
 }
 
+std::string in_shell(std::string text) {
+  const auto plain = [](unsigned char c) {
+    return std::isalnum(c) != 0 ||
+           std::string_view("_./:,=+-").find(static_cast<char>(c)) != std::string_view::npos;
+  };
+  if (std::ranges::all_of(text, plain)) return text;
+  for (std::size_t i = 0; (i = text.find('\'', i)) != std::string::npos; i += 4)
+    text.replace(i, 1, "'\\''");
+  return "'" + text + "'";
+}
+
 std::vector<DeviceChoice> read_device_words(const DeviceWords& words, Mistakes& mistakes) {
   return DeviceWordsReader(words, mistakes).read();
 }

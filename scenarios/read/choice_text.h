@@ -19,6 +19,9 @@ Options parse_options(std::string_view owner, const std::vector<std::string>& as
 /// Splits `text` at every comma outside brackets.
 std::vector<std::string> split_at_commas(std::string_view text);
 
+/// `text` as an argument in a shell.
+std::string in_shell(std::string text);
+
 struct DeviceWords {
   std::string devices;   ///< "4", "rtx_4090,rtx_2080" or "2xrtx_4090+1xrtx_3060"
   std::string kind{};    ///< of a number of devices; "": of the trace

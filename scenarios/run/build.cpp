@@ -7,6 +7,7 @@
 #include "scenarios/read/choice_text.h"
 #include "scenarios/read/paths.h"
 #include "sim/collectives/collective_models.h"
+#include "sim/number_format.h"
 #include "sim/processor_time.h"
 #include "sim/random.h"
 #include "sim/transform/what_if/what_if.h"
@@ -403,6 +404,17 @@ bool is_generator(const std::string& name) {
   return std::ranges::find(known, name) != known.end();
 }
 
+/// Ollama's tags end in the format of the weights, or none.
+void add_ollama(PublishedModel& model) {
+  model.ollama = model.name;
+  const std::size_t last = model.name.rfind('-');
+  const std::string format = model.name.substr(last == std::string::npos ? 0 : last + 1);
+  if (!find_weight_format(format) || last < model.name.find(':')) return;
+  model.name.resize(last);
+  if (format != "fp16" && model.options.find("weights=") == std::string::npos)
+    model.options += fmt::format("{}weights={}", model.options.empty() ? "" : ",", format);
+}
+
 }  // namespace
 
 std::string PublishedModel::generator() const {
@@ -421,22 +433,34 @@ std::optional<PublishedModel> published_model(const std::string& text) {
   const bool header = generate::is_gguf(model.path);
   if (header || whole.filename() == "config.json") {
     model.name = header ? whole.stem() : whole.parent_path().filename();
+    model.repository = header ? model.path : whole.parent_path().string();
   } else {
     // A path that is there, or has two folders, is not taken for a name.
     if (std::filesystem::exists(model.path) || std::ranges::count(model.name, '/') > 1 ||
         is_generator(model.name))
       return std::nullopt;
+    model.repository = model.name;
+    if (model.name.find(':') != std::string::npos) add_ollama(model);
     const auto known = generate::known_model(model.name);
     if (!known) return std::nullopt;
+    if (const std::string other = generate::other_release(model.name, *known); !other.empty())
+      model.not_known =
+          fmt::format("{}: the shapes are those of {}", other, generate::hugging_face_id(*known));
+    if (model.repository.find('/') == std::string::npos)
+      model.repository = generate::hugging_face_id(*known);
     model.path = model.name = *known;
   }
   model.config = generate::read_published_file(model.path);
+  if (!model.not_known.empty()) model.config.not_modelled.push_back(model.not_known);
   return model;
 }
 
 void require_generator(const std::string& text) {
   const std::string name = text.substr(0, text.find(':'));
   if (is_generator(name)) return;
+  const std::string ending = std::filesystem::path(name).extension();
+  if (ending.size() > 1 && ending.find_first_of("0123456789-_") == std::string::npos)
+    throw InputError(fmt::format("{}: no such file", name));
   std::vector<std::string> known = entry_names(generators()), longer;
   for (const generate::KnownModel& model : generate::known_models()) {
     known.push_back(model.name);
@@ -466,6 +490,7 @@ std::optional<Trace> load_generator_words(const std::string& text) {
     }
     Trace trace = load_generated(choice);
     trace.name = model->name;
+    if (!model->not_known.empty()) trace.notes.push_back("warning: " + model->not_known);
     return trace;
   }
   const std::string name = text.substr(0, text.find(':'));

@@ -73,10 +73,14 @@ Trace load_graph(const GraphChoice& choice);
 Trace load_generated(const Choice& choice);
 
 /// A model that others published: a config.json of Hugging Face, its folder, a GGUF file, or a name
-/// such as "Qwen/Qwen2.5-7B" (generate::known_model()); options may follow: ":key=value,...".
+/// such as "Qwen/Qwen2.5-7B" or Ollama's "qwen2.5:7b-instruct-q4_K_M" (generate::known_model());
+/// options may follow: ":key=value,...".
 struct PublishedModel {
   std::string path;  ///< or the name in models.json
   std::string name, options;
+  std::string repository{};  ///< on huggingface.co, or the folder or file
+  std::string not_known{};   ///< "v0.4: the shapes are those of ...", if its release is not
+  std::string ollama{};      ///< its name there, if it was asked by it: "qwen2.5:7b"
   generate::PublishedConfig config{};
 
   /// The generator that makes it, as parse_choice() reads it: "llama:config=PATH,key=value".
@@ -84,7 +88,8 @@ struct PublishedModel {
 };
 /// Nothing if `text` is a generator or another file.
 std::optional<PublishedModel> published_model(const std::string& text);
-/// Throws InputError unless `text` begins with the name of a generator.
+/// Throws InputError unless `text` begins with the name of a generator, or says that there is no
+/// such file.
 void require_generator(const std::string& text);
 
 /// The graph of "llama:config=8b", a generator, or of a published model, where a graph file is

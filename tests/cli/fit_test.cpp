@@ -56,6 +56,30 @@ TEST_SUITE("fit") {
               "mixtral: neither a file, a generator nor a known model (did you mean mixtral-8x22b, "
               "mixtral-8x7b?)"));
     CHECK(session.json("plan gpt2-xl --batch 8 --devices 2 --as v100")["status"] == "ok");
+    // Commands name the model as Hugging Face or Ollama does, or where it is.
+    const auto commands = [&](const std::string& model) {
+      std::string all;
+      for (const Json& way :
+           session.json("fit " + model + " --gpus 1xrtx_3060 --cpu-memory 64GB")["ways"])
+        all += way["command"].get<std::string>() + "\n";
+      return all;
+    };
+    CHECK(holds(commands("NousResearch/Meta-Llama-3-8B"),
+                "vllm serve NousResearch/Meta-Llama-3-8B "));
+    CHECK(holds(commands("llama:size=3-8b"), "vllm serve meta-llama/Meta-Llama-3-8B "));
+    CHECK(holds(commands("llama3:8b"),
+                "ollama run llama3:8b  # /set parameter num_ctx 8192, num_gpu 33"));
+    CHECK(holds(commands("llama3:8b-instruct-q8_0"), "ollama run llama3:8b-instruct-q8_0  # "));
+    std::filesystem::create_directories(session.folder().file("my models"));
+    session.folder().write("my models/config.json", config_of_llama_3);
+    CHECK(holds(commands("'my models'"), "/my models' --max-model-len 8192"));
+    // A release that is not known is said; a file that is not there, too.
+    for (const auto& [name, said] : std::to_array<std::pair<const char*, std::size_t>>(
+             {{"mistralai/Mistral-7B-v0.2", 0}, {"mistralai/Mistral-7B-v0.9", 1}}))
+      CHECK(session.json(fmt::format("fit {}{}", name, gpus))["notes"].size() == said);
+    for (const char* verb : {"fit", "plan"})
+      CHECK(holds(session.run(fmt::format("{} model.gguf{}", verb, " --gpus 1xh100")).err,
+                  "model.gguf: no such file"));
     // A folder without a config.json, or a path that is not there, is not taken for a name.
     std::filesystem::create_directories(session.folder().file("llama-2-7b"));
     for (const char* path : {"llama-2-7b", "of/my/llama-2-7b"})

@@ -192,23 +192,33 @@ const Json& models() {
   return all;
 }
 
-/// `name` in lower case, without organization, separators and words that leave the shapes as they
-/// are; `versions`: also without those such as v0.3, 2407 and 4k.
-std::string plain_name(std::string_view name, bool versions) {
+/// The words of a name in lower case, without organization and words that leave the shapes as they
+/// are.
+std::vector<std::string> words_of(std::string_view name) {
   constexpr auto unshaped = std::to_array<std::string_view>(
       {"meta", "instruct", "it", "chat", "hf", "base", "pt", "coder", "math"});
+  std::vector<std::string> words;
   name.remove_prefix(name.rfind('/') + 1);
-  std::string plain;
   while (!name.empty()) {
     const std::size_t end = std::min(name.find_first_of("-_:"), name.size());
     std::string word(name.substr(0, end));
     std::ranges::transform(word, word.begin(), [](unsigned char c) { return std::tolower(c); });
     name.remove_prefix(std::min(end + 1, name.size()));
-    const bool version = (word.size() > 1 && word[0] == 'v' && word[1] < ':') || word == "4k" ||
-                         (word.size() == 4 && parse_number<int>(word));
-    if (std::ranges::find(unshaped, word) == unshaped.end() && !(versions && version))
-      plain += word;
+    if (std::ranges::find(unshaped, word) == unshaped.end()) words.push_back(std::move(word));
   }
+  return words;
+}
+
+/// A word such as v0.3, 2407 and 4k.
+bool is_release(const std::string& word) {
+  return (word.size() > 1 && word[0] == 'v' && word[1] < ':') || word == "4k" ||
+         (word.size() == 4 && parse_number<int>(word));
+}
+
+std::string plain_name(std::string_view name, bool releases = true) {
+  std::string plain;
+  for (const std::string& word : words_of(name))
+    if (releases || !is_release(word)) plain += word;
   return plain;
 }
 
@@ -260,16 +270,24 @@ std::vector<KnownModel> known_models() {
 }
 
 std::optional<std::string> known_model(std::string_view text) {
-  for (const bool versions : {false, true}) {
-    const std::string plain = plain_name(text, versions);
-    for (const auto& [name, row] : models().items()) {
-      const std::string source = row.value("source", "");
-      if (plain == plain_name(name, false) ||
-          plain == plain_name(source.substr(0, source.find(',')), false))
-        return name;
-    }
+  for (const bool releases : {true, false}) {
+    const std::string plain = plain_name(text, releases);
+    for (const auto& [name, row] : models().items())
+      if (plain == plain_name(name) || plain == plain_name(hugging_face_id(name))) return name;
   }
   return std::nullopt;
+}
+
+std::string hugging_face_id(const std::string& known) {
+  const std::string source = models().at(known).value("source", "");
+  return source.substr(0, source.find_first_of(",;"));
+}
+
+std::string other_release(std::string_view text, const std::string& known) {
+  const std::string row = plain_name(known) + plain_name(hugging_face_id(known));
+  for (const std::string& word : words_of(text))
+    if (is_release(word) && row.find(word) == row.npos) return word;
+  return "";
 }
 
 std::string family_of_gguf(const std::string& architecture, bool experts) {

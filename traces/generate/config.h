@@ -31,6 +31,10 @@ std::vector<KnownModel> known_models();
 /// The name there of a model as people write it: "Qwen/Qwen2.5-7B-Instruct", "qwen2.5:7b". Case,
 /// organization, separators and the words of releases with the same shapes do not count.
 std::optional<std::string> known_model(std::string_view text);
+/// The model of a row as huggingface.co names it.
+std::string hugging_face_id(const std::string& known);
+/// The word of `text` that names a release other than the row's, such as v0.2; "": none.
+std::string other_release(std::string_view text, const std::string& known);
 
 /// The option `config` of a generator: a model of traces/generate/models.json or a config.json, and
 /// keys in place of its own: "deepseek-v3+num_nextn_predict_layers=1", or a mapping whose key

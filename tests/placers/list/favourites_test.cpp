@@ -86,6 +86,14 @@ TEST_SUITE("list scheduler") {
     }
   }
 
+  // c needs 50 + 60 B beside 10 B of weights, and its group is on gpu0; gpu1 is empty.
+  TEST_CASE("a stuck op of a placed group is reported with the device of its group") {
+    const auto& [graph, cluster, costs, problem] =
+        OwnedProblem(graph_of("a10,w10,c:g -50> c10,t60,c:g"), gpus(2, 100_B));
+    CHECK(list::schedule(problem, {}, Variant::standard, {})
+              .stuck.ends_with("; gpu0, where its group is, has 40 B left above its peak"));
+  }
+
   // As above, and c reads 7 and 4 B of a, which is on gpu0.
   TEST_CASE("a stuck schedule counts the copies of inputs that other devices produce") {
     const auto& [graph, cluster, costs, problem] =

@@ -93,6 +93,9 @@ TEST_SUITE("lanes") {
     const Recorded disturbed(alone, gpus(1), on({gpu0, gpu0, gpu0}), {.disturbed = 2.0});
     CHECK(disturbed.start_of("beside") == 5ns);
     CHECK(disturbed.result().makespan == 65ns);
+    CHECK(message<InputError>([&] {
+            Recorded(alone, gpus(1), on({gpu0, gpu0, gpu0}), {.disturbed = 1e18});
+          }) == "engine.disturbed: 1e+18: a step could take more than 146 years");
   }
 
   TEST_CASE("without overlap a device computes or is in a collective, never both") {

@@ -15,6 +15,7 @@
 using generate::known_model;
 using generate::known_models;
 using generate::KnownModel;
+using generate::other_release;
 using generate::read_published_config;
 using generate::read_published_file;
 
@@ -213,13 +214,22 @@ TEST_SUITE("config.json") {
               {"llama3.1:8b", "llama-3.1-8b"},
               {"mistralai/Mistral-7B-Instruct-v0.3", "mistral-7b"},
               {"mistralai/Mistral-7B-v0.1", "mistral-7b-v0.1"},
+              {"mistralai/Mistral-7B-Instruct-v0.2", "mistral-7b-v0.2"},
               {"mistralai/Mixtral-8x7B-Instruct-v0.1", "mixtral-8x7b"},
               {"google/gemma-2-9b-it", "gemma-2-9b"},
               {"microsoft/Phi-3-mini-4k-instruct", "phi-3-mini"},
               {"deepseek-ai/DeepSeek-R1-0528", "deepseek-r1"},
               {"gpt2-xl", "gpt2-xl"}}))
       CHECK(known_model(text) == name);
-    for (const KnownModel& known : known_models()) CHECK(known_model(known.name) == known.name);
+    for (const KnownModel& known : known_models()) {
+      CHECK(known_model(known.name) == known.name);
+      CHECK(other_release(known.name, known.name).empty());
+    }
+    // A release without a row of its own is another one, and is named.
+    CHECK(other_release("mistralai/Mistral-7B-Instruct-v0.4", "mistral-7b") == "v0.4");
+    CHECK(other_release("deepseek-ai/DeepSeek-R1-0528", "deepseek-r1") == "0528");
+    CHECK(other_release("mistralai/Mistral-7B-Instruct-v0.3", "mistral-7b").empty());
+    CHECK(other_release("microsoft/Phi-3-mini-4k-instruct", "phi-3-mini").empty());
     for (const char* other : {"gpt2-huge", "qwen2.5-8b", "llama", "deepseek", ""})
       CHECK_FALSE(known_model(other).has_value());
   }

@@ -58,6 +58,8 @@ TEST_SUITE("send_after_pass") {
     REQUIRE(step.graph.find("d1/sent"));
     CHECK(step.device[*step.graph.find("d1/sent")] == gpu1);
     CHECK(step.graph.num_ops() == graph.num_ops() + 2);
+    const auto before = step.graph.predecessors(*step.graph.find("d1/sent"));
+    CHECK(std::ranges::count(before, *step.graph.find("w1")) == 1);  // in any order of the queue
     CHECK(*step.graph.find("d1/sent") < *step.graph.find("u1"));
   }
 

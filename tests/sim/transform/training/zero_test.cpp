@@ -80,6 +80,10 @@ TEST_SUITE("zero") {
     const PlacedStep step = placed(graph, {{"replicas", "2"}, {"mode", "zero2"}});
     const OpId later = *step.graph.find("b1@1");
     CHECK(step.graph.op(later).temporary == 0_B);
+    const OpGraph summed = placed(graph, IdVector<OpId, DeviceId>(graph.num_ops(), gpu0),
+                                  {{"replicas", "2"}, {"mode", "ddp"}})
+                               .graph;
+    CHECK(summed.op(*summed.find("b1@1")).temporary == 100_B);  // sent once, with the first
     std::int64_t whole = 0, shares = 0, added = 0;
     for (const TensorId t : step.graph.tensors()) {
       const Tensor& tensor = step.graph.tensor(t);
@@ -252,13 +256,21 @@ TEST_SUITE("zero") {
     const OpGraph graph = graph_of(
         "f0=0,w10 -1> f1=0,w10 -1> f2=0,w10 -1> r0=0,b:f0 -1> r1=0,b:f1 -1> r2=0,b:f2 -1> "
         "b2=0,b:f2 -1> b1=0,b:f1 -1> b0=0,b:f0");
-    std::vector<std::string> waits;
-    for (const WeightGather& g :
-         weight_gathers(graph, IdVector<OpId, DeviceId>(graph.num_ops(), gpu0), 1, 1_B))
-      waits.push_back(fmt::format("{} after {}", graph.name(g.first_user()),
-                                  g.waits_for == no_op ? "nothing" : graph.name(g.waits_for)));
-    CHECK(waits == std::vector<std::string>{"f0 after nothing", "f1 after nothing", "f2 after f0",
-                                            "r0 after f1", "r1 after f2", "r2 after r0"});
+    const auto waits = [](const OpGraph& of) {
+      std::vector<std::string> all;
+      for (const WeightGather& g :
+           weight_gathers(of, IdVector<OpId, DeviceId>(of.num_ops(), gpu0), 1, 1_B))
+        all.push_back(fmt::format("{} after {}", of.name(g.first_user()),
+                                  g.waits_for == no_op ? "nothing" : of.name(g.waits_for)));
+      return all;
+    };
+    CHECK(waits(graph) == std::vector<std::string>{"f0 after nothing", "f1 after nothing",
+                                                   "f2 after f0", "r0 after f1", "r1 after f2",
+                                                   "r2 after r0"});
+    // One op reads all weights of its group: the last gather cannot wait for the op that reads it.
+    CHECK(waits(graph_of("f0=1,w10,c:g -1> f1=1,w10,c:g -1> f2=1,w10,c:g -1> b1,b,c:g")) ==
+          std::vector<std::string>{"f0 after nothing", "f1 after nothing", "f2 after f0",
+                                   "b after f1", "b after f2", "b after nothing"});
   }
 
   // f -> r -> b: r brings back what f has written, and b alone has a kernel.
