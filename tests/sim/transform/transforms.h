@@ -20,7 +20,7 @@ inline Transformed apply(const std::string& name, const OpGraph& graph, const Va
   return transform(name, values)->apply(graph);
 }
 
-inline StepResult on_one_device(const OpGraph& graph, const EngineOptions& engine = {}) {
+inline StepResult step_on_gpu0(const OpGraph& graph, const EngineOptions& engine = {}) {
   return simulate(OwnedProblem(graph, gpus(1), engine).problem,
                   {.device = IdVector<OpId, DeviceId>(graph.num_ops(), gpu0)});
 }

@@ -47,7 +47,7 @@ TEST_SUITE("micro_batches") {
     const auto peak = [](const char* count, const char* weights) {
       const OpGraph graph =
           apply("micro_batches", one_layer(), {{"count", count}, {"weights", weights}}).graph;
-      return on_one_device(graph, {.queue = ReadyOrder::program}).devices[gpu0].peak;
+      return step_on_gpu0(graph, {.queue = ReadyOrder::program}).devices[gpu0].peak;
     };
     CHECK(peak("1", "shared") == 208_B);
     CHECK(peak("2", "shared") == 308_B);

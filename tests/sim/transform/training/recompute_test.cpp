@@ -49,21 +49,21 @@ TEST_SUITE("recompute") {
   TEST_CASE("offloaded tensors are freed in between, and loading them takes no time") {
     const OpGraph graph = apply("recompute", two_layers(), {{"from_host", "true"}}).graph;
     CHECK(again(graph) == std::set<std::string>{"h.0.a", "h.1.a", "h.1.b"});
-    const StepResult step = on_one_device(graph);
+    const StepResult step = step_on_gpu0(graph);
     CHECK(step.makespan == 120ns);
     CHECK(step.devices[gpu0].peak == 14_B + 310_B);
   }
 
   TEST_CASE("time and memory of a step, by hand") {
     // 4 x 10 + 4 x 20 ns, 14 B of weights; all four tensors and a gradient at the turn.
-    const StepResult before = on_one_device(two_layers());
+    const StepResult before = step_on_gpu0(two_layers());
     CHECK(before.makespan == 120ns);
     CHECK(before.devices[gpu0].peak == 14_B + 410_B);
     // Only what h.0.b writes leaves its layer. The other three run again: 3 x 10 ns. At the turn
     // there are h.0.b's tensor, and those of h.1.a and h.1.b for the second time.
     const OpGraph graph = apply("recompute", two_layers()).graph;
     CHECK(again(graph) == std::set<std::string>{"h.0.a", "h.1.a", "h.1.b"});
-    const StepResult after = on_one_device(graph);
+    const StepResult after = step_on_gpu0(graph);
     CHECK(after.makespan == 150ns);
     CHECK(after.devices[gpu0].peak == 14_B + 310_B);
   }
