@@ -89,7 +89,8 @@ TEST_SUITE("search") {
       CAPTURE(seed);
       const OpGraph graph = eleven_ops(seed);
       Cluster cluster = gpus(2);
-      const Problem& problem = OwnedProblem(graph, cluster).problem;
+      const ProfiledCosts costs(graph, cluster);
+      const Problem problem{graph, cluster, costs};
       const auto all = all_steps(problem);
       const Bytes least = std::ranges::min(all).first;
       for (const double times : {1.0, 1.1}) {
