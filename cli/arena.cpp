@@ -75,7 +75,6 @@ int run_duel(const DuelArguments& a) {
 struct ArenaArguments {
   Competition competition{.placer = "", .folder = "scenarios/arena"};
   std::string format;
-  bool classes = false;
 };
 
 Cell score_cell(const ArenaScore& s) {
@@ -109,28 +108,6 @@ std::string ranking_markdown(const CompetitionResult& result) {
       fmt::format("| placer | score | solved of {} |\n| --- | ---: | ---: |\n", result.instances);
   for (const ArenaScore& s : result.ranking)
     text += fmt::format("| `{}` | {} | {} |\n", s.placer, score_cell(s).text, s.solved);
-  return text;
-}
-
-std::string classes_markdown(const Arena& arena) {
-  const std::vector<std::string> placers{"single",  "m_topo", "m_etf",  "m_sct",
-                                         "coarsen", "auto",   "refine", "search:evaluations=4000"};
-  std::string text = "| instances | |", line = "| --- | ---: |";
-  for (const std::string& placer : placers) {
-    text += fmt::format(" `{}` |", placer);
-    line += " ---: |";
-  }
-  text += "\n" + line + "\n";
-  for (const ArenaClass& c : arena_classes(arena, placers)) {
-    text += fmt::format("| {} | {} |", c.name, c.instances);
-    for (const ClassScore& s : c.scores)
-      text += s.solved == 0             ? " - |"
-              : s.solved == c.instances ? fmt::format(" {:.2f} |", s.ratio)
-                                        : fmt::format(" {:.2f}, {:.0f} % |", s.ratio,
-                                                      100.0 * static_cast<double>(s.solved) /
-                                                          static_cast<double>(c.instances));
-    text += "\n";
-  }
   return text;
 }
 
@@ -202,10 +179,6 @@ void write_page(const CompetitionResult& result, const Competition& competition)
 int compete_in_arena(ArenaArguments arguments) {
   Competition& competition = arguments.competition;
   competition.folder = with_data_folder(competition.folder);
-  if (arguments.classes) {
-    print_out(classes_markdown(Arena::read(competition.folder + "/known.json")));
-    return 0;
-  }
   const Interrupt interrupt("finishing the runs that have begun");
   competition.stop = &interrupt.wanted();
   const CompetitionResult result =
@@ -257,14 +230,9 @@ void add_duel(CLI::App& app, Verb& chosen) {
 void add_arena(CLI::App& app, Verb& chosen) {
   const auto arguments = std::make_shared<ArenaArguments>();
   CLI::App* verb = app.add_subcommand("arena", "Run a placer on the arena's instances and rank it");
-  CLI::Option* placer =
-      add_value(*verb, "--placer", arguments->competition.placer, "NAME[:k=v,...]",
-                "The placer, as in 'baechi place'; without it, the known placers are ranked");
+  add_value(*verb, "--placer", arguments->competition.placer, "NAME[:k=v,...]",
+            "The placer, as in 'baechi place'; without it, the known placers are ranked");
   add_format(*verb, arguments->format, {"table", "json", "markdown"});
-  verb->add_flag("--classes", arguments->classes,
-                 "Print the placers' step time / best known by size, memory, link and devices, as "
-                 "Markdown")
-      ->excludes(placer);
   verb->add_flag("--update-best", arguments->competition.update_best,
                  "Save the placer's values, and better best values, in known.json");
   add_value(*verb, "--instances", arguments->competition.folder, "DIR",

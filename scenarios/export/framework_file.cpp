@@ -313,8 +313,8 @@ std::string export_device_map(const ExportTask& task, const Placement& placement
   consider(task.placer, "placed module by module");
   if (!task.placer_name.starts_with("auto"))
     consider(*make_placer("auto"), "placed module by module by auto");
-  consider(*refine_from(place_on_modules(problem.graph, modules, best.device)),
-           "placed module by module by refine");
+  consider(*search_from(place_on_modules(problem.graph, modules, best.device)),
+           "placed module by module by search");
   if (best.step.oom) return refusal(task, modules, grouped);
   write_map(task, problem.cluster, device_map(modules, best.device));
   return fmt::format("{}: step time {}{}\n",

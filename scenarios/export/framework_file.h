@@ -36,7 +36,7 @@ void require_modules(const Experiment& experiment, ExportFormat format, const st
 /// - accelerate: the `device_map` of Hugging Face's accelerate, a JSON object from module to device
 ///   number, or "cpu" or "disk" for a device whose type begins with this word. The fastest of the
 ///   placement rounded to whole modules and of the placer's and auto's placements of whole modules,
-///   then improved by refine.
+///   then improved by annealing.
 /// - pipelining: split points, devices and schedule for torch.distributed.pipelining, JSON. The
 ///   stages have the shortest longest stage over all numbers of devices and two schedules, then the
 ///   least time per micro-batch; the placement is not used.

@@ -53,8 +53,7 @@ Split layers_split(int layers, std::size_t gpus, const std::string& gpu_layers =
   Options::Value list;
   for (const std::string& share : shares) list.children.push_back({"", {share, "", {}}});
   if (!shares.empty()) options.set("tensor_split", list);
-  const ProfiledCosts costs(s.graph, s.cluster);
-  const Problem problem{s.graph, s.cluster, costs};
+  const Problem& problem = OwnedProblem(s.graph, s.cluster).problem;
   s.placement = make_placer("ggml_split", std::move(options))->place(problem, 0);
   s.split = layer_split(problem, s.placement);
   return s;
@@ -138,8 +137,7 @@ TEST_SUITE("ggml_split") {
 
   TEST_CASE("what a framework cannot say is refused, with the op") {
     Split s = layers_split(4, 2);
-    const ProfiledCosts costs(s.graph, s.cluster);
-    const Problem problem{s.graph, s.cluster, costs};
+    const Problem& problem = OwnedProblem(s.graph, s.cluster).problem;
     const auto refused = [&](std::string_view op, std::size_t device) {
       Placement changed = s.placement;
       changed.device[*s.graph.find(op)] = static_cast<DeviceId>(device);

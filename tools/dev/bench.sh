@@ -1,4 +1,4 @@
-# [FILTER]: the benchmarks of bench/README.md, and SimGrid on the same graph
+# [FILTER]: the benchmarks of bench/README.md
 # --against REV [FILTER]: runs each benchmark of that revision and of this one in turn: ratios with their ranges
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"; cd "$root"
 install bench
@@ -14,4 +14,3 @@ if [[ ${1:-} == --against ]]; then
 fi
 build/release/baechi_bench --benchmark_repetitions=5 --benchmark_report_aggregates_only \
   --benchmark_enable_random_interleaving --benchmark_filter="${1:-.}"
-build/release/baechi_simgrid_peer

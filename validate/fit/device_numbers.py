@@ -18,7 +18,7 @@ from kernel_numbers import device_sheets
 
 SHARES = ("", "Conv2d", "GroupedConv2d")
 NEAR = 0.02  # below it, a logarithm weighs as if it were so large
-PULL = 0.3  # moving a deviation by a factor of e must explain 0.3 of one row's logarithm
+PULL = 0.2  # moving a deviation by a factor of e must explain so much of one row's logarithm
 STARTS = {"share": 0.6, "share Conv2d": 0.5, "share GroupedConv2d": 0.15, "half": 5e7, "bandwidth": 0.75, "launch": 2e-6,
           "host_op": 4e-5, "host_step": 2e-3}
 FITTED = {"v100_32gb": "v100", "a100_40gb": "a100"}  # GPUs that share another's numbers

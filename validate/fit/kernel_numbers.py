@@ -11,7 +11,7 @@ import zlib
 import numpy as np
 from scipy.optimize import minimize
 
-from board import Comparison, InputError
+from board import Comparison, InputError, facts
 from kernels import measured_attention, measured_gemms, measured_passes
 
 FOLDS = 5
@@ -32,16 +32,21 @@ BRIEF, SETTLED = 2e3, 1e4  # us: below the limit of power; at it
 
 
 def device_sheets(folder):
-    """{device type: {peak: {dtype: flops per us}, bytes: per us, processors}}."""
+    """{device type: {peak: {dtype: flops per us}, bytes: per us, processors, cycles: of all processors, per us, l2: bytes}}."""
+    caches = {row["device"]: 1e6 * float(row["mb"] or 50) for row in facts("l2_caches.csv")}
     with open(os.path.join(folder, "scenarios/devices.yaml"), encoding="utf-8") as file:
         blocks = re.split(r"\n  (?=\w+:\n)", file.read())
     sheets = {}
     for block in blocks:
         peaks, bandwidth = re.search(r"peak: \{([^}]*)\}", block), re.search(r"bandwidth: ([\d.]+) GB/s", block)
         if peaks and bandwidth:
+            peak = {dtype: 1e6 * float(t) for dtype, t in re.findall(r"(\w+): ([\d.]+) TFLOP/s", peaks[1])}
+            capability = re.search(r"compute_capability: ([\d.]+)", block)
+            lanes = 64.0 if capability and float(capability[1]) <= 8.0 else 128.0  # FP32, of a processor
             sheets[block.split(":")[0]] = {
-                "peak": {dtype: 1e6 * float(t) for dtype, t in re.findall(r"(\w+): ([\d.]+) TFLOP/s", peaks[1])},
-                "bytes": 1e3 * float(bandwidth[1]), "processors": float((re.search(r"processors: (\d+)", block) or [0, 0])[1])}
+                "peak": peak, "bytes": 1e3 * float(bandwidth[1]), "cycles": peak.get("fp32", 0.0) / (2.0 * lanes),
+                "l2": caches.get(block.split(":")[0], 5e7),
+                "processors": float((re.search(r"processors: (\d+)", block) or [0, 0])[1])}
     return sheets
 
 
@@ -229,9 +234,8 @@ def left_out(data, folder):
                 yield f'{name},{device},{group},"{numbers}"'
     kernels, sheets = measured_passes(data, Comparison()), device_sheets(folder)
     for device in sorted({k.device for k in kernels}):
-        for other in sorted({k.device for k in kernels if k.device != device}):
-            numbers = json.dumps(passes_numbers(fit_passes([k for k in kernels if k.device == other], sheets[other])))
-            yield f"passes,{device},,\"{numbers.replace(chr(34), 2 * chr(34))}\""
+        numbers = json.dumps(passes_numbers(of_any_gpu(fit_any_gpu([k for k in kernels if k.device != device], sheets), sheets[device])))
+        yield f"passes,{device},,\"{numbers.replace(chr(34), 2 * chr(34))}\""
 
 
 # Of memory-bound kernels, and where searches start: launch in us, part of the bandwidth, bytes that the cache serves, how
@@ -264,6 +268,43 @@ def fit_passes(kernels, sheet, near=None):
             found.append(minimize(loss, x, method="Nelder-Mead", bounds=PASSES_LIMITS))
         fitted[group] = min(found, key=lambda result: result.fun).x
     return fitted
+
+
+# Of memory-bound kernels of any GPU: a launch in us and bytes per processor and cycle for each type of op; for all, a part of
+# the bandwidth, the part of the L2 that serves them, and its bytes per processor and cycle.
+ANY_GPU = ([(0.3, 20.0), (1.0, 60.0)], [(0.5, 1.0), (0.1, 1.5), (2.0, 60.0)])
+
+
+def of_any_gpu(found, sheet):
+    """{type of op: logarithms of PASSES_LIMITS' numbers}: memory or cache decides, or the processors."""
+    share, part, cached = found[""]
+
+    def numbers(launch, rate):
+        memory = min(share, rate * sheet["cycles"] / sheet["bytes"])
+        return np.log([launch, memory, part * sheet["l2"], max(memory, min(cached, rate) * sheet["cycles"] / sheet["bytes"]) / memory])
+    return {group: numbers(*own) for group, own in found.items() if group}
+
+
+def fit_any_gpu(kernels, sheets):
+    """{type of op: (launch, rate), "": what all share}, of every fifth kernel; each type and GPU weighs the same."""
+    rows = {}
+    for k in kernels:
+        rows.setdefault((k.device, k.group), []).append((k.work[1], k.us))
+    rows = {key: np.array(values[::5], float).T for key, values in rows.items()}
+    groups = sorted({group for _, group in rows})
+
+    def named(x):
+        return dict(zip(groups, np.exp(x[:-3]).reshape(-1, 2))) | {"": np.exp(x[-3:])}
+
+    def loss(x):
+        numbers = {device: of_any_gpu(named(x), sheets[device]) for device, _ in rows}
+        return sum(np.abs(np.log(passes_us(numbers[device][group], moved, sheets[device]["bytes"]) / us)).mean()
+                   for (device, group), (moved, us) in rows.items())
+
+    limits = np.log(ANY_GPU[0] * len(groups) + ANY_GPU[1])
+    found = [minimize(loss, np.log([2.5, rate] * len(groups) + [0.85, 0.7, 16.0]), method="Powell", bounds=limits,
+                      options={"maxfev": 4000}) for rate in (5.0, 7.0, 9.0, 12.0)]
+    return named(min(found, key=lambda result: result.fun).x)
 
 
 def passes_numbers(fitted):
@@ -299,4 +340,8 @@ def fit(data, folder):
             left += passes_error([k for k in own if k.key == model], sheets[device], fitted | without)
         text += f"# {device}: {len(own)} memory-bound kernels, error of a model left out {100.0 * left / len(own):.1f} %\n"
         text += f"  {json.dumps(passes_numbers(fitted)).replace(chr(34), '')[1:-1]}\n"
+    found = fit_any_gpu(kernels, sheets)
+    for device in sorted({row["device"] for row in facts("l2_caches.csv")} - {k.device for k in kernels}):
+        text += f"# {device}: memory-bound kernels by those of the GPUs above\n"
+        text += f"  {json.dumps(passes_numbers(of_any_gpu(found, sheets[device]))).replace(chr(34), '')[1:-1]}\n"
     return text

@@ -6,7 +6,7 @@ from board import Comparison, InputError, Scored, errors_of, facts
 
 # dtype of the file: ours, and bytes of a number of the factors with its part of the scales.
 DTYPES = {"bfloat16": ("bf16", 2.0), "fp8": ("fp8", 1.0), "nvfp4": ("fp4", 0.5625)}
-DEVICES = ("a100", "b200", "b300", "gb200", "gb300", "h100", "h200", "l40s", "rtx_pro_6000")
+DEVICES = ("a100", "a40", "b200", "b300", "gb200", "gb300", "h100", "h200", "l40s", "rtx_pro_6000")
 AT_ONCE = 4096
 
 

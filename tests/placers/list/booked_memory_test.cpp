@@ -137,6 +137,9 @@ TEST_SUITE("list scheduler") {
     booked.end(b);
     CHECK(booked.has_room(c, gpu0));  // 10 of a + 10 of b + 30: nothing is reserved any more
     CHECK_FALSE(booked.has_room(d, gpu0));
+    Booked exact(small_graph({member, member, {30_B}}), 20_B, {.keep_all = true});
+    exact.start(a, gpu0);
+    CHECK(exact.has_room(b, gpu0));  // what is reserved is for b
   }
 
   // 60 of weights, 30 and 10 of outputs, and a copy of 30: 130 B on one device at most.

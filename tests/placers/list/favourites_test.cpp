@@ -9,15 +9,8 @@ namespace {
 
 /// a(10) --100 B--> f(20) <-- b(10), and a --500 B--> c. Ids: a, b, c, f.
 OpGraph fork_and_join(Duration c_time, Bytes of_b) {
-  OpGraphBuilder g;
-  const OpId a = g.add_op({.name = "a", .compute = 10ns});
-  const OpId b = g.add_op({.name = "b", .compute = 10ns});
-  const OpId c = g.add_op({.name = "c", .compute = c_time});
-  const OpId f = g.add_op({.name = "f", .compute = 20ns});
-  g.add_edge(g.add_tensor(a, 100_B), f);
-  g.add_edge(g.add_tensor(b, of_b), f);
-  g.add_edge(g.add_tensor(a, 500_B), c);
-  return std::move(g).build();
+  return graph_of(fmt::format("a10; b10; c{}; f20; a -100> f; b -{}> f; a -500> c", c_time.count(),
+                              of_b.count));
 }
 
 }  // namespace
@@ -67,16 +60,10 @@ TEST_SUITE("list scheduler") {
   // On gpu0 lie 600 B of a's outputs: of 1000 B, 400 are left. f goes to gpu1, from 110 to 130, and
   // gpu0 runs c from 10 on.
   TEST_CASE("a device does not wait for a favourite that does not fit") {
-    OpGraphBuilder g;
-    const OpId a = g.add_op({.name = "a", .compute = 10ns});
-    const OpId c = g.add_op({.name = "c", .compute = 50ns});
-    const OpId f = g.add_op({.name = "f", .compute = 20ns, .persistent = 500_B});
-    g.add_edge(g.add_tensor(a, 100_B), f);
-    g.add_edge(g.add_tensor(a, 500_B), c);
     const auto& [graph, cluster, costs, problem] =
-        OwnedProblem(std::move(g).build(), gpus(2, 1000_B));
+        OwnedProblem(graph_of("a10; c50; f20,w500; a -100> f; a -500> c"), gpus(2, 1000_B));
     IdVector<OpId, OpId> favourite(graph.num_ops(), no_op);
-    favourite[a] = f;
+    favourite[OpId{0}] = OpId{2};
     const auto found = list::schedule(problem, favourite, Variant::standard, {});
     REQUIRE(found.placement);
     CHECK(found.placement->device == on({gpu0, gpu0, gpu1}).device);
@@ -97,6 +84,14 @@ TEST_SUITE("list scheduler") {
                         "left, has 70 B left above its peak",
                         roomiest));
     }
+  }
+
+  // c needs 50 + 60 B beside 10 B of weights, and its group is on gpu0; gpu1 is empty.
+  TEST_CASE("a stuck op of a placed group is reported with the device of its group") {
+    const auto& [graph, cluster, costs, problem] =
+        OwnedProblem(graph_of("a10,w10,c:g -50> c10,t60,c:g"), gpus(2, 100_B));
+    CHECK(list::schedule(problem, {}, Variant::standard, {})
+              .stuck.ends_with("; gpu0, where its group is, has 40 B left above its peak"));
   }
 
   // As above, and c reads 7 and 4 B of a, which is on gpu0.

@@ -3,10 +3,8 @@
 #include "placers/interface/registry.h"
 #include "scenarios/arena/duel.h"
 #include "tests/prelude.h"
-#include "tests/scenarios/sweeps.h"
 #include "tests/small_graphs.h"
 #include "tests/temporary_folder.h"
-#include "tests/this_build.h"
 
 namespace {
 
@@ -32,6 +30,8 @@ Results values(const std::string& placer, const std::vector<std::optional<Durati
   }
   return results;
 }
+
+std::unique_ptr<Placer> placer(const std::string& name) { return make_placer(name, Options(name)); }
 
 }  // namespace
 
@@ -114,63 +114,6 @@ TEST_SUITE("arena") {
                          InputError);
   }
 
-  // Best: 100, 100 and 100. x: 1 and 4, the mean of which is 2, and a failure; y: 1 in each.
-  TEST_CASE("instances are classified by their names, and scored where there is a step") {
-    Arena arena;
-    Results results = values("x", {100ns, 400ns, std::nullopt});
-    for (const auto& row : values("y", {100ns, 100ns, 100ns}).rows) results.rows.push_back(row);
-    for (std::size_t i = 0; i < 3; ++i) results.graphs[i].ops = 300 + i;
-    results.scenarios[0].name = results.scenarios[1].name = results.scenarios[2].name = "g.2.v1";
-    results.axes = {"cluster.link.bandwidth"};
-    for (RunResult& row : results.rows)
-      row.at = {row.scenario == 0 ? "4 GB/s" : row.scenario == 1 ? "100 GB/s" : "50 GB/s"};
-    arena.take(results);
-    const std::vector<ArenaClass> classes = arena_classes(arena, {"x", "y"});
-    std::string text;
-    for (const ArenaClass& c : classes)
-      text += fmt::format("{} {}: {:.2f} {}, {:.2f} {}\n", c.instances, c.name, c.scores[0].ratio,
-                          c.scores[0].solved, c.scores[1].ratio, c.scores[1].solved);
-    CHECK(text ==
-          "1 up to 300 ops: 1.00 1, 1.00 1\n"
-          "2 301 to 1000 ops: 4.00 1, 1.00 2\n"
-          "1 links of 4 GB/s: 1.00 1, 1.00 1\n"
-          "1 links of 100 GB/s: 4.00 1, 1.00 1\n"
-          "3 two equal devices: 2.00 2, 1.00 3\n");
-  }
-}
-
-TEST_SUITE("arena") {
-  // One device holds each of the graphs; four must be faster.
-  TEST_CASE("the evolved placer and its start place a graph of every family") {
-    const std::string program = "exec:" + source_dir() + "/scenarios/examples/formula_placer.py";
-    for (const char* family : {"cells", "recurrent", "seq2seq", "blocks", "layered"}) {
-      CAPTURE(family);
-      const Results results = run_all(sweep_of(fmt::format(
-          R"(
-name: family
-graph: {{generate: {}, seed: 3}}
-cluster: {{devices: {{count: 4, kind: v100_fp32, memory: 4 GiB}}, link: {{bandwidth: 16 GB/s, latency: 10 us}}}}
-placers: [single, "{}", {{exec: {{path: "{}", args: [start]}}}}]
-)",
-          family, program, program.substr(5))));
-      REQUIRE(results.rows.size() == 3);
-      for (const RunResult& row : results.rows) {
-        CAPTURE(row.placer);
-        CAPTURE(row.detail);
-        CHECK(row.status == Status::ok);
-      }
-      CHECK(results.rows[1].value < results.rows[0].value);
-    }
-  }
-}
-
-namespace {
-
-std::unique_ptr<Placer> placer(const std::string& name) { return make_placer(name, Options(name)); }
-
-}  // namespace
-
-TEST_SUITE("arena") {
   TEST_CASE("duel steps are those of the engine; failures count if the option says so") {
     // Two ops of 1 us without edges: single takes 2 us, m_etf 1 us.
     DuelInstance instance{.ops = {{.compute = 1us}, {.compute = 1us}},

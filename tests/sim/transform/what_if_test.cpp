@@ -51,6 +51,18 @@ TEST_SUITE("what_if") {
     CHECK(selected("{any: [{name: conv}, {name: loss}], phase: forward}") == "conv loss");
   }
 
+  TEST_CASE("a condition on times gets a graph with times, however deep it is") {
+    for (const std::string where :
+         {"{time: \">20 ns\"}", "{reads: {time: \">20 ns\"}}", "{not: {time: \">20 ns\"}}",
+          "{any: [{kind: relu}, {time: \">20 ns\"}]}", "{not: {kind: relu}}"}) {
+      CAPTURE(where);
+      bool asked = false;
+      const auto timed = [&](const OpGraph&) { return asked = true, six_ops(); };
+      rules("[{set: {lane: chosen}, where: " + where + "}]").on({.timed = timed})->apply(six_ops());
+      CHECK(asked == (where.find("time") != std::string::npos));
+    }
+  }
+
   TEST_CASE("scale, set and limit") {
     CHECK(what_if_step("[{scale: {time: 0.5}, where: {phase: backward}}]") == 95ns);  // 5 + 30 less
     CHECK(what_if_step("[{set: {time: 1 us}, where: {name: loss}}]") == 1124ns);

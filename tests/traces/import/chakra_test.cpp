@@ -131,6 +131,30 @@ TEST_SUITE("chakra") {
     CHECK(lanes("true") == "compute compute");
   }
 
+  // A tensor: id, storage, offset, elements, bytes of an element, device.
+  TEST_CASE("what has no size of 0 to 2^50 bytes is no tensor") {
+    const auto tensors = [](const std::string& list) {
+      const auto delimited = [](const std::string& bytes) {
+        return static_cast<char>(bytes.size()) + bytes;
+      };
+      const std::string text = "\x0a" + delimited(list),  // field 1 of the node's field 8
+          bytes = delimited("") + delimited("\x08\x01\x18\x04\x42" + delimited(text));
+      TextFile file("x.et", bytes, Content::any);
+      return chakra::read_nodes(file).nodes.front().inputs;
+    };
+    using Tensors = std::vector<chakra::Tensor>;
+    constexpr std::int64_t most = std::int64_t{1} << 50;
+    CHECK(tensors("[[4, 5, 0, 64, 64, 'c'], 1, [6, 5, 0, 0, 4, 'c']]") ==
+          Tensors{{4, 4096}, {6, 0}});
+    CHECK(tensors(fmt::format("[[4, 5, 0, {}, 4, 'c']]", most / 4)) == Tensors{{4, most}});
+    for (const std::string none :
+         {"7, 5, 0, 64", "7, 5, 0, 64, 4, 1", "7, 5, 0, -1, 4", "7, 5, 0, 64, 0", "7, 5, 0, 64, 65",
+          "7, 5, 0, 281474976710657, 4"}) {
+      CAPTURE(none);
+      CHECK(tensors("[[4, 5, 0, 64, 4, 'c'], [" + none + ", 'c']]") == Tensors{{4, 256}});
+    }
+  }
+
   TEST_CASE("the feeder's JSON is read with any spelling of its keys") {
     const OpGraph g = imported(seed("chakra/two.json"), "").graph;
     REQUIRE(g.num_ops() == 2);

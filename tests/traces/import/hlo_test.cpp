@@ -114,9 +114,12 @@ TEST_SUITE("hlo") {
     CHECK(g.tensor(g.edge(g.in_edges(*g.find("4")).front()).tensor).size == Bytes{8 * 32 * 4});
   }
 
-  TEST_CASE("StableHLO may begin with a mesh of Shardy; names have all letters and digits") {
+  TEST_CASE(
+      "StableHLO may begin with a mesh of Shardy, or have one in it; names have all letters and "
+      "digits") {
     TextFile file("t.mlir", R"(sdy.mesh @mesh = <["x"=2]>
 module @f {
+  sdy.mesh @other = <["y"=2]>
   func.func public @main(%arg0: tensor<8x16xf32>) -> tensor<8x16xf32> {
     %a = stablehlo.tanh %arg0 : tensor<8x16xf32>
     %az = stablehlo.tanh %a : tensor<8x16xf32>
@@ -272,6 +275,7 @@ ENTRY %main (x: f32[64,8]) -> f32[] {
   %gathered = f32[256,8]{1,0} all-gather-done(%gather)
   %scatter = ((f32[64,8]{1,0}), f32[16,8]{1,0}) reduce-scatter-start(%all), replica_groups=[2,4]<=[8], dimensions={0}, to_apply=%sum
   %ring = (f32[64,8]{1,0}, f32[64,8]{1,0}, u32[], u32[]) collective-permute-start(%all), source_target_pairs={{0,1},{1,2},{2,3},{3,0}}
+  %bare = f32[64,8]{1,0} collective-permute-start(%all), source_target_pairs={{0,1}}
   %stay = f32[64,8]{1,0} collective-permute(%all), source_target_pairs={{0,0},{1,1}}
   %copy = (f32[64,8]{1,0}, f32[64,8]{1,0}, u32[]) copy-start(%all)
   %copied = f32[64,8]{1,0} copy-done(%copy)
@@ -286,7 +290,7 @@ ENTRY %main (x: f32[64,8]) -> f32[] {
     for (const CollectiveId c : g.collectives().ids())
       found.emplace(std::string(g.name(g.collectives()[c].first)), g.collectives()[c]);
     const std::int64_t bytes = 64 * 8 * 4;
-    REQUIRE(found.size() == 5);
+    REQUIRE(found.size() == 6);
     CHECK(found.at("all").ranks == 8);
     CHECK(found.at("gather").ranks == 4);
     CHECK(found.at("gather").bytes == Bytes{4 * bytes});
@@ -298,6 +302,7 @@ ENTRY %main (x: f32[64,8]) -> f32[] {
     CHECK_FALSE(g.find("gathered"));
     REQUIRE(g.outputs(*g.find("gather")).size() == 1);  // the operand takes no extra memory
     CHECK(g.outputs(*g.find("copy")).size() == 1);
+    CHECK(g.outputs(*g.find("bare")).size() == 1);  // without its operand in a tuple
     CHECK(g.work(*g.find("copy")).traffic == Bytes{2 * bytes});
     CHECK(g.in_edges(*g.find("last")).size() == 1);
     CHECK(has_note(trace, "warning: 1 collectives within loops, calls or branches count only"));

@@ -305,6 +305,23 @@ TEST_SUITE("kineto") {
     CHECK(kernels == 200us);
   }
 
+  // Stream 7: k1 [20-40], a kernel of 10 us from 42 whose launch is not recorded, k2 [60-70].
+  TEST_CASE("a kernel without a recorded launch waits for its stream alone") {
+    const OpGraph g = recorded({profiler_step(0, 0, 100), launch(1, 5, 5), kernel(1, 7, 20, 20),
+                                kernel(9, 7, 42, 10), launch(2, 12, 5), kernel(2, 7, 60, 10)})
+                          .graph;
+    const auto with = [&](const char* word) {
+      OpId found{};
+      for (const OpId v : g.ops())
+        if (g.name(v).find(word) != std::string_view::npos) found = v;
+      return found;
+    };
+    REQUIRE(g.predecessors(with("k9")).size() == 1);
+    CHECK(g.predecessors(with("k9")).front() == with("k1."));
+    CHECK(g.op(with("k9")).compute == 12us);  // 2 since k1
+    CHECK(std::ranges::count(g.predecessors(with("k2")), with("k9")) == 1);
+  }
+
   // Each call is within the previous one; the innermost launches a kernel.
   TEST_CASE("calls may nest 100,000 deep in linear time") {
     constexpr int deep = 100'000;
