@@ -5,8 +5,16 @@
 
 namespace baechi {
 
-enum class ExportFormat : std::uint8_t { accelerate, pipelining, json, llamacpp, vllm, megatron };
-constexpr auto names_of(ExportFormat) { return enumerators<ExportFormat::megatron>(); }
+enum class ExportFormat : std::uint8_t {
+  accelerate,
+  pipelining,
+  json,
+  llamacpp,
+  vllm,
+  megatron,
+  deepspeed
+};
+constexpr auto names_of(ExportFormat) { return enumerators<ExportFormat::deepspeed>(); }
 
 /// The inputs of an export besides the placement.
 struct ExportTask {
@@ -34,7 +42,10 @@ void require_modules(const Experiment& experiment, ExportFormat format, const st
 ///   least time per micro-batch; the placement is not used.
 /// - llamacpp, vllm, megatron: the arguments that split layers as the placement does; InputError
 ///   names an op that they cannot place.
+/// - deepspeed: a configuration where all weights wait on a host or disk, or all updates run there;
+///   InputError names an op that is elsewhere.
 /// - json: the placement file; no lines.
+/// parse_framework_placement() reads them again.
 /// If nothing fits in memory, writes no file, and the lines say so.
 std::string export_placement(ExportFormat format, const ExportTask& task,
                              const Placement& placement);
