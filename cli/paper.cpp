@@ -14,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct PaperArguments {
-  std::string name, out, folder;
+  std::string name, out;
   std::size_t threads = 0;
   bool check = false, quiet = false;
 };
@@ -40,7 +40,7 @@ int papers(const PaperArguments& arguments) {
   Mistakes mistakes;
   std::vector<Paper> all;
   for (const std::string& folder :
-       paper_folders(with_data_folder(arguments.folder), arguments.name))
+       paper_folders(with_data_folder("scenarios/papers"), arguments.name))
     all.push_back(load_paper(folder, mistakes));
   mistakes.throw_if_any();
   bool same = true;
@@ -82,9 +82,6 @@ void add_paper(CLI::App& app, Verb& chosen) {
   add_value(*verb, "--out", arguments->out, "DIR", "Write DIR/NAME/results.csv and results.md");
   verb->add_flag("--check", arguments->check,
                  "Compare with the results.csv in the paper's folder; exit code 3 if it differs");
-  add_value(*verb, "--folder", arguments->folder, "DIR", "Folder of all papers [scenarios/papers]")
-      ->default_str("");
-  arguments->folder = "scenarios/papers";
   add_number(*verb, "-j", arguments->threads, 1, 1024, "Threads [one per core]");
   verb->add_flag("--quiet", arguments->quiet, "Do not show progress");
   verb->footer(

@@ -55,39 +55,29 @@ namespace fs = std::filesystem;
 struct ReplayFlags {
   std::string run;
   int devices = 4;
-  bool benchmarks = true;
   int replays = 30, rounds = 20, timelines = 3;
-  double noise = 0.005, jitter_ns = 40, stretch = 1.0;
+  double stretch = 1.0;
   std::uint64_t seed = 1;
 };
-
-/// Writes what was measured; without benchmarks those of before stay, with their machine.
-void write_measured(const ReplayFlags& flags, const Machine& machine, const ValidationRun& run) {
-  fs::create_directories(flags.run);
-  if (flags.benchmarks) {
-    write_aside(flags.run + "/machine.txt", machine_text(machine));
-    write_aside(flags.run + "/measurements.csv", measurements_csv(run.measurements));
-  }
-  write_aside(flags.run + "/steps.csv", steps_csv(run.steps));
-  write_aside(flags.run + "/timeline.csv", timeline_csv(run.timeline));
-}
 
 int replay_all(const ReplayFlags& flags) {
   std::vector<ReplayPlan> plans;
   int devices = flags.devices;
   if (fs::is_directory(flags.run + "/plans")) plans = read_plans(flags.run + "/plans");
   for (const ReplayPlan& plan : plans) devices = std::max(devices, plan.devices);
-  if (!flags.benchmarks && !fs::exists(flags.run + "/machine.txt"))
-    throw InputError(fmt::format("{}/machine.txt: --no-benchmarks needs it", flags.run));
   ValidationRun run;
   const ReplayChoice choice{.replays = flags.replays, .timelines = flags.timelines};
-  const Unknowns measuring{.noise = flags.noise, .jitter_ns = flags.jitter_ns};
-  VirtualClock clock(virtual_truth(devices), measuring, flags.seed);
-  if (flags.benchmarks)
-    run.measurements = run_benchmarks(clock, flags.rounds, stages("benchmarks"));
-  clock.set({.noise = flags.noise, .jitter_ns = flags.jitter_ns, .stretch = flags.stretch});
+  Unknowns unknowns{.noise = 0.005, .jitter_ns = 40};
+  VirtualClock clock(virtual_truth(devices), unknowns, flags.seed);
+  run.measurements = run_benchmarks(clock, flags.rounds, stages("benchmarks"));
+  unknowns.stretch = flags.stretch;
+  clock.set(unknowns);
   replay_plans(clock, plans, choice, run, stages("replays"));
-  write_measured(flags, clock.machine(), run);
+  fs::create_directories(flags.run);
+  write_aside(flags.run + "/machine.txt", machine_text(clock.machine()));
+  write_aside(flags.run + "/measurements.csv", measurements_csv(run.measurements));
+  write_aside(flags.run + "/steps.csv", steps_csv(run.steps));
+  write_aside(flags.run + "/timeline.csv", timeline_csv(run.timeline));
   fmt::print(stderr, "{}: {} plans on a virtual clock of {} devices\n", flags.run, plans.size(),
              devices);
   return 0;
@@ -288,8 +278,6 @@ void add_validate_replay(CLI::App& app, Verb& chosen) {
                                       "GPU; writes the files of a harness",
                                       replay_all);
   add_argument(*verb, "RUN", flags->run, "Folder of the run");
-  verb->add_flag("!--no-benchmarks", flags->benchmarks,
-                 "Replay only; RUN's machine.txt and measurements.csv stay");
   add_number(*verb, "--devices", flags->devices, 1, 64,
              "Least number of devices; more if a plan has more [4]");
   add_number(*verb, "--replays", flags->replays, 1, 10000,
@@ -297,10 +285,6 @@ void add_validate_replay(CLI::App& app, Verb& chosen) {
   add_number(*verb, "--timelines", flags->timelines, 0, 10000,
              "Replays recorded task by task, of each plan in each round [3]");
   add_number(*verb, "--rounds", flags->rounds, 1, 10000, "Rounds of the benchmarks [20]");
-  add_number(*verb, "--noise", flags->noise, 0.0, 0.5,
-             "Relative deviation of each task's length [0.005]", "F");
-  add_number(*verb, "--jitter-ns", flags->jitter_ns, 0.0, 1e6,
-             "Deviation of the gaps, drawn for each replay, in ns [40]", "NS");
   add_number(*verb, "--stretch", flags->stretch, 0.5, 2.0,
              "Factor on lengths in replays, but not in benchmarks: an error for the report to "
              "find [1]",

@@ -3,13 +3,14 @@
 #include <map>
 #include <sstream>
 #include <stdexcept>
-#include <tuple>
 
 namespace baechi::testing {
 namespace {
 
-/// "ab12" as "ab" and 12; -1 where there are no digits.
+/// "ab12" or "ab=12" as "ab" and 12; -1 where there are no digits.
 std::pair<std::string, std::int64_t> name_and_number(const std::string& word) {
+  if (const std::size_t equals = word.find('='); equals != std::string::npos)
+    return {word.substr(0, equals), std::stoll(word.substr(equals + 1))};
   const std::size_t digits = word.find_first_of("0123456789");
   if (digits == std::string::npos) return {word, -1};
   if (word.find_first_not_of("0123456789", digits) != std::string::npos)
@@ -22,6 +23,8 @@ class GraphText {
   OpGraph read(std::string_view text) {
     std::istringstream chains{std::string(text)};
     for (std::string chain; std::getline(chains, chain, ';');) read_chain(chain);
+    for (const auto& [text, collective] : collectives_)
+      builder_.add_collective(collective.first, collective.second);
     return std::move(builder_).build();
   }
 
@@ -52,19 +55,14 @@ class GraphText {
     std::string first;
     std::getline(parts, first, ',');
     if (ops_.contains(first)) return ops_.at(first);
-    std::string name;
-    std::int64_t time = -1;
-    if (const std::size_t equals = first.find('='); equals != std::string::npos) {
-      name = first.substr(0, equals);
-      time = std::stoll(first.substr(equals + 1));
-    } else {
-      std::tie(name, time) = name_and_number(first);
-    }
+    const auto [name, time] = name_and_number(first);
     if (ops_.contains(name) || time < 0)
       throw std::invalid_argument("'" + word + "': an op has a time where it is first named, only");
     OpSpec spec{.name = name, .compute = Duration(time)};
     std::optional<OpId> forward;
-    std::string group;
+    std::string group, kind, module, collective, lane = "compute";
+    OpWork work;
+    std::vector<std::pair<std::string, std::int64_t>> times;
     for (std::string part; std::getline(parts, part, ',');) {
       if (part.front() == 'w')
         spec.persistent = {std::stoll(part.substr(1))};
@@ -72,26 +70,63 @@ class GraphText {
         spec.temporary = {std::stoll(part.substr(1))};
       else if (part.starts_with("c:"))
         group = part.substr(2);
+      else if (part.starts_with("k:"))
+        kind = part.substr(2);
+      else if (part.starts_with("x:"))
+        collective = part.substr(2);
+      else if (part.starts_with("i:"))
+        module = part.substr(2);
+      else if (part.starts_with("l:"))
+        lane = part.substr(2);
+      else if (part.front() == '@')
+        times.push_back(name_and_number(part.substr(1)));
+      else if (part.front() == 'f')
+        work.flops = std::stoll(part.substr(1));
+      else if (part.front() == 'm')
+        work.traffic = {std::stoll(part.substr(1))};
       else
         spec.phase = part.front() == 'u' ? Phase::update : Phase::backward;
       if (part.starts_with("b:")) forward = ops_.at(part.substr(2));
     }
+    spec.kind = kind;
+    spec.lane = lane;
+    spec.module = module;
     const OpId v = ops_[name] = builder_.add_op(spec);
+    builder_.add_kernel(v, work);
+    for (const auto& [type, time] : times) builder_.set_compute(v, type, Duration(time));
     if (forward) builder_.set_forward(v, *forward);
     if (!group.empty()) builder_.colocate(v, group);
+    if (!collective.empty()) join(collective, v);
     return v;
   }
 
+  /// `text`: kind, bytes, ranks and a label, separated by '/'.
+  void join(const std::string& text, OpId member) {
+    std::istringstream parts(text);
+    std::string kind, bytes, ranks;
+    std::getline(parts, kind, '/');
+    std::getline(parts, bytes, '/');
+    std::getline(parts, ranks, '/');
+    auto& [collective, members] = collectives_[text];
+    collective.kind = *parse<CollectiveKind>(kind);
+    collective.bytes = {std::stoll(bytes)};
+    if (!ranks.empty()) collective.ranks = static_cast<std::uint32_t>(std::stoul(ranks));
+    members.push_back(member);
+  }
+
   TensorId tensor(OpId from, const std::string& word) {
-    const auto [name, size] = name_and_number(word.substr(1, word.size() - 2));
+    const bool reference = word.starts_with("-&");
+    const std::size_t begin = reference ? 2 : 1;
+    const auto [name, size] = name_and_number(word.substr(begin, word.size() - begin - 1));
     const auto known = tensors_.find({from, name});
     if (!name.empty() && known != tensors_.end() && size < 0) return known->second;
     if (size < 0) throw std::invalid_argument("'" + word + "': a tensor without a size");
-    return tensors_[{from, name}] = builder_.add_tensor(from, {size});
+    return tensors_[{from, name}] = builder_.add_tensor(from, {size}, reference);
   }
 
   OpGraphBuilder builder_;
   std::map<std::string, OpId> ops_;
+  std::map<std::string, std::pair<Collective, std::vector<OpId>>> collectives_;
   std::map<std::pair<OpId, std::string>, TensorId> tensors_;
 };
 

@@ -1,6 +1,8 @@
 /// Graphs and clusters small enough to work out by hand. Moving one byte between devices takes one
 /// nanosecond.
 #pragma once
+#include <fmt/format.h>
+
 #include <initializer_list>
 
 #include "sim/problem/problem.h"
@@ -14,6 +16,21 @@ inline constexpr DeviceId gpu0{0}, gpu1{1}, gpu2{2}, gpu3{3};
 /// `count` equal devices with `memory` each.
 inline Cluster gpus(std::size_t count, Bytes memory = 1_GiB) {
   return Cluster::uniform(count, memory, {.bandwidth = 1.0_GBps, .latency = 0ns});
+}
+
+/// Devices of these types, each named after its type, with `memory` each.
+inline Cluster of_kinds(std::initializer_list<const char*> kinds, Bytes memory = 1_GiB) {
+  IdVector<DeviceId, Device> all;
+  for (const char* kind : kinds) all.push_back({.name = kind, .kind = kind, .memory = memory});
+  return Cluster::uniform(std::move(all), {.bandwidth = 1.0_GBps, .latency = 0ns});
+}
+
+/// Devices of one type with different memory.
+inline Cluster of_memories(std::initializer_list<Bytes> memories) {
+  IdVector<DeviceId, Device> all;
+  for (const Bytes memory : memories)
+    all.push_back({.name = fmt::format("gpu{}", all.size()), .kind = {}, .memory = memory});
+  return Cluster::uniform(std::move(all), {.bandwidth = 1.0_GBps, .latency = 0ns});
 }
 
 /// The placement of ops 0, 1, ... on `devices`.

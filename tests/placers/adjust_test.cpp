@@ -1,6 +1,7 @@
 #include "placers/adjust.h"
 
 #include "placers/interface/registry.h"
+#include "tests/graph_text.h"
 #include "tests/prelude.h"
 #include "tests/random_problems.h"
 #include "tests/small_graphs.h"
@@ -69,12 +70,7 @@ TEST_SUITE("adjusters") {
 
   TEST_CASE("a group that fits on no device of its members goes where most is free, or fails") {
     // The group takes 90 B. Devices 0 and 1 hold 20 B of lone ops, device 2 holds 5, device 3 0.
-    OpGraphBuilder g;
-    for (const Bytes b : {20_B, 20_B, 5_B, 45_B, 45_B})
-      g.add_op({.name = fmt::format("op{}", g.num_ops()), .persistent = b});
-    g.colocate(OpId{3}, "g");
-    g.colocate(OpId{4}, "g");
-    const OpGraph graph = std::move(g).build();
+    const OpGraph graph = graph_of("a0,w20; b0,w20; c0,w5; d0,w45,c:g; e0,w45,c:g");
     const Placement p = on({gpu0, gpu1, gpu2, gpu0, gpu1});
     CHECK(adjusted(graph, gpus(4, 100_B), p, AdjustPolicy::frequent) == "0 1 2 3 3");
     CHECK(adjusted(graph, gpus(3, 100_B), p, AdjustPolicy::frequent) == "0 1 2 2 2");
@@ -82,13 +78,8 @@ TEST_SUITE("adjusters") {
   }
 
   TEST_CASE("workspace is shared by the ops of a device, one running at a time") {
-    OpGraphBuilder g;
-    for (const char* name : {"a", "b"}) {
-      const OpId v = g.add_op({.name = name, .persistent = 10_B, .temporary = 80_B});
-      g.colocate(v, "g");
-    }
-    CHECK(adjusted(std::move(g).build(), gpus(2, 100_B), on({gpu1, gpu0}), AdjustPolicy::random) ==
-          "1 1");
+    CHECK(adjusted(graph_of("a0,w10,t80,c:g; b0,w10,t80,c:g"), gpus(2, 100_B), on({gpu1, gpu0}),
+                   AdjustPolicy::random) == "1 1");
   }
 
   TEST_CASE("the option adjust: groups are ignored while placing, then brought together") {

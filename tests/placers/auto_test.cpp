@@ -1,4 +1,5 @@
 #include "placers/feasible.h"
+#include "tests/graph_text.h"
 #include "tests/placers/place_by_name.h"
 #include "tests/prelude.h"
 #include "tests/random_problems.h"
@@ -239,16 +240,10 @@ TEST_SUITE("placers") {
   /// Duplex channels: both b run from 150 to 250. One channel per device: the second tensor waits
   /// for the first, and b2 runs from 200 to 300. All on one device take 400.
   TEST_CASE("coarsen plans with the engine's channels") {
-    OpGraphBuilder g;
-    const OpId a1 = g.add_op({.name = "a1", .compute = 100ns});
-    const OpId a2 = g.add_op({.name = "a2", .compute = 100ns});
-    const OpId b1 = g.add_op({.name = "b1", .compute = 100ns});
-    const OpId b2 = g.add_op({.name = "b2", .compute = 100ns});
-    g.add_edge(g.add_tensor(a1, 50_B), b1);
-    g.add_edge(g.add_tensor(a2, 50_B), b2);
-    for (const OpId v : {a1, b2}) g.colocate(v, "one");
-    for (const OpId v : {a2, b1}) g.colocate(v, "two");
-    const auto& [graph, cluster, costs, problem] = OwnedProblem(std::move(g).build(), gpus(2));
+    const auto& [graph, cluster, costs, problem] =
+        OwnedProblem(graph_of("a1=100,c:one; a2=100,c:two; b1=100,c:two; b2=100,c:one; "
+                              "a1 -50> b1; a2 -50> b2"),
+                     gpus(2));
     const auto planned = [&](Transfers transfers) {
       const Problem problem{graph, cluster, costs, {.transfers = transfers}};
       const Placement p = make_placer("coarsen")->place(problem, 0);

@@ -80,8 +80,7 @@ Bytes least_memory(const PlacerEntry& entry, const OpGraph& graph, const Placeme
 
 void check_contract(const PlacerEntry& entry, const Placer& placer, const OpGraph& graph,
                     const Cluster& cluster, std::uint64_t seed) {
-  const ProfiledCosts costs(graph, cluster);
-  const Problem problem{graph, cluster, costs};
+  const Problem& problem = OwnedProblem(graph, cluster).problem;
   Placement p;
   try {
     p = placer.place(problem, seed);
@@ -141,7 +140,7 @@ TEST_CASE("every placer keeps the contract, whatever the graph and the cluster")
       check_contract(entry, placer, graph, gpus(4), seed);
       check_contract(entry, placer, graph, gpus(4, 50'000_B), seed);
       check_contract(entry, placer, graph, gpus(3, 30'000_B), seed);
-      check_contract(entry, placer, graph, with_memory({10'000_B, 40'000_B, 0_B, 90'000_B}), seed);
+      check_contract(entry, placer, graph, of_memories({10'000_B, 40'000_B, 0_B, 90'000_B}), seed);
       check_contract(entry, placer, graph, faster_second(100'000_B), seed);
     }
   });

@@ -1,3 +1,4 @@
+#include "tests/graph_text.h"
 #include "tests/message.h"
 #include "tests/placers/place_by_name.h"
 #include "tests/prelude.h"
@@ -24,10 +25,7 @@ void add(Devices& devices, const std::string& layer, char device) {
 TEST_SUITE_BEGIN("placers");
 
 TEST_CASE("expert follows the first rule that matches, then the default") {
-  OpGraphBuilder g;
-  for (const char* name : {"encoder/a", "encoder/b1", "decoder/a", "loss"})
-    g.add_op({.name = name});
-  const OpGraph graph = std::move(g).build();
+  const OpGraph graph = graph_of("encoder/a0; encoder/b1=0; decoder/a0; loss0");
   Values values;
   values["rules"].children = {{"*/b?", value("2")}, {"encoder/*", value("1")}};
   values["default"] = value("0");
@@ -42,12 +40,7 @@ TEST_CASE("expert follows the first rule that matches, then the default") {
 }
 
 TEST_CASE("expert places a group by its first member with a rule, and reports disagreement") {
-  OpGraphBuilder g;
-  for (const char* name : {"free", "first", "second"}) {
-    const OpId v = g.add_op({.name = name});
-    g.colocate(v, "x");
-  }
-  const OpGraph graph = std::move(g).build();
+  const OpGraph graph = graph_of("free0,c:x; first0,c:x; second0,c:x");
   Values values;
   values["rules"].children = {{"first", value("1")}, {"second", value("0")}};
   const Placement p = place("expert", graph, gpus(2), values);
@@ -68,9 +61,7 @@ TEST_CASE("expert reads rules from a file, after those of the option, and report
   const TemporaryFolder folder;
   const std::string good =
       folder.write("good.rules", "# two towers\n\nleft/* 1   # and its gradients\n *\t0\r\n");
-  OpGraphBuilder g;
-  for (const char* name : {"left/a", "right/a", "left/b"}) g.add_op({.name = name});
-  const OpGraph graph = std::move(g).build();
+  const OpGraph graph = graph_of("left/a0; right/a0; left/b0");
   Values values{{"rule_file", value(good)}};
   CHECK(devices(place("expert", graph, gpus(2), values)) == "1 0 1");
   values["rules"].children = {{"*/b", value("0")}};

@@ -30,11 +30,7 @@ HeftPaper heft_paper() {
     g.set_transfer(t, Duration(unit * cost));
     g.add_edge(t, static_cast<OpId>(to - 1));
   }
-  IdVector<DeviceId, Device> processors;
-  for (const char* name : {"p1", "p2", "p3"})
-    processors.push_back({.name = name, .kind = name, .memory = 1_GiB});
-  return {std::move(g).build(),
-          Cluster::uniform(processors, {.bandwidth = 1.0_GBps, .latency = 0ns})};
+  return {std::move(g).build(), of_kinds({"p1", "p2", "p3"})};
 }
 
 }  // namespace
@@ -69,23 +65,8 @@ TEST_CASE("heft finds the HEFT paper's schedule of its example") {
 
 TEST_CASE("heft fills a gap that an op waiting for its input leaves") {
   // x is quick on p2 only, y and z on p1 only; y reads x, 20 ns away. On p1: z [0, 5), y [30, 40).
-  OpGraphBuilder g;
-  const auto add = [&](const char* name, Duration on_p1, Duration on_p2) {
-    const OpId v = g.add_op({.name = name});
-    g.set_compute(v, "p1", on_p1);
-    g.set_compute(v, "p2", on_p2);
-    return v;
-  };
-  const OpId x = add("x", 1000ns, 10ns);
-  const OpId y = add("y", 10ns, 1000ns);
-  add("z", 5ns, 900ns);
-  g.add_edge(g.add_tensor(x, 20_B), y);
-  const OpGraph graph = std::move(g).build();
-  IdVector<DeviceId, Device> all;
-  for (const char* name : {"p1", "p2"})
-    all.push_back({.name = name, .kind = name, .memory = 1_GiB});
-  const Cluster cluster = Cluster::uniform(all, {.bandwidth = 1.0_GBps, .latency = 0ns});
-  const Placement p = place("heft", graph, cluster);
+  const OpGraph graph = graph_of("x0,@p1=1000,@p2=10 -20> y0,@p1=10,@p2=1000; z0,@p1=5,@p2=900");
+  const Placement p = place("heft", graph, of_kinds({"p1", "p2"}));
   CHECK(devices(p) == "1 0 0");
   CHECK(p.facts.at("planned_step_us") == doctest::Approx(0.040));
   CHECK(p.priority[OpId{2}] > p.priority[OpId{1}]);  // z starts before y
@@ -95,19 +76,9 @@ TEST_CASE("heft fills a gap that an op waiting for its input leaves") {
 // By upward rank p comes first, on gpu0 until 10, then q on gpu1 until 5, then r, whose input is on
 // gpu1 at 40. s fits into the gap of gpu1 from 5 to 40 exactly; on gpu0 it would end at 45.
 TEST_CASE("heft fills a gap exactly to its end") {
-  OpGraphBuilder g;
-  const OpId p = g.add_op({.name = "p", .compute = 10ns});
-  const OpId q = g.add_op({.name = "q", .compute = 5ns});
-  const OpId r = g.add_op({.name = "r", .compute = 40ns});
-  const OpId s = g.add_op({.name = "s", .compute = 35ns});
-  g.add_edge(g.add_tensor(p, 30_B), r);
-  g.add_control(q, r);
-  g.colocate(q, "group");
-  g.colocate(r, "group");
-  const Placement placement = place("heft", std::move(g).build(), gpus(2));
-  CHECK(placement.device[q] == gpu1);
-  CHECK(placement.device[r] == gpu1);
-  CHECK(placement.device[s] == gpu1);
+  const OpGraph graph = graph_of("p10 -30> r40,c:x; q5,c:x ~> r; s35");
+  REQUIRE(graph.name(OpId{1}) == "q");
+  CHECK(devices(place("heft", graph, gpus(2))) == "0 1 1 1");
 }
 
 //   a(10) --control--> c(10) <--control-- b(10)     a and b on a device each until 10

@@ -30,14 +30,6 @@ inline std::string devices(const Placement& placement) {
   return text;
 }
 
-/// Devices of 1 B/ns links, one for each of `memories`.
-inline Cluster with_memory(std::initializer_list<Bytes> memories) {
-  IdVector<DeviceId, Device> all;
-  for (const Bytes memory : memories)
-    all.push_back({.name = fmt::format("gpu{}", all.size()), .kind = {}, .memory = memory});
-  return Cluster::uniform(all, {.bandwidth = 1.0_GBps, .latency = 0ns});
-}
-
 /// Ops named a, b, c, ... of these persistent bytes, without edges, 1 ns each.
 inline OpGraph weights(std::initializer_list<std::int64_t> bytes) {
   OpGraphBuilder g;

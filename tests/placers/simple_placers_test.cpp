@@ -9,15 +9,8 @@
 TEST_SUITE_BEGIN("placers");
 
 TEST_CASE("a unit is a group or a lone op, numbered by its first member") {
-  OpGraphBuilder g;
-  const OpId a = g.add_op({.name = "a", .persistent = 10_B, .temporary = 1_B});
-  const OpId b = g.add_op({.name = "b", .persistent = 20_B, .temporary = 7_B});
-  const OpId c = g.add_op({.name = "c", .persistent = 40_B, .temporary = 2_B});
-  g.add_tensor(a, 4_B);
-  g.add_tensor(c, 5_B);
-  g.colocate(a, "shared");
-  g.colocate(c, "shared");
-  const OpGraph graph = std::move(g).build();
+  const OpGraph graph = graph_of("a0,w10,t1,c:shared -4> .; b0,w20,t7; c0,w40,t2,c:shared -5> .");
+  constexpr OpId a{0}, b{1}, c{2};
   const ColocationUnits units(graph);
   CHECK(units.size() == 2);
   CHECK(units.of(a) == units.of(c));
@@ -50,12 +43,8 @@ TEST_CASE("random uses every device about equally and follows the seed") {
 }
 
 TEST_CASE("least_loaded places each op where the load stays least") {
-  OpGraphBuilder g;
-  g.add_op({.name = "a", .compute = 30ns});  // 30 | 0
-  g.add_op({.name = "b", .compute = 20ns});  // 30 | 20
-  g.add_op({.name = "c", .compute = 10ns});  // 30 | 30
-  g.add_op({.name = "d", .compute = 10ns});  // 40 | 30: the lower device
-  const OpGraph graph = std::move(g).build();
+  // On the devices: 30 | 0, 30 | 20, 30 | 30, then 40 | 30: the lower one.
+  const OpGraph graph = graph_of("a30; b20; c10; d10");
   CHECK(devices(place("least_loaded", graph, gpus(2))) == "0 1 1 0");
   // The second device is 2.5 times as fast: a 30 or 12; b 20 or 12 + 8, the lower device; c 20 + 10
   // or 12 + 4; d 20 + 10 or 16 + 4.
@@ -65,7 +54,7 @@ TEST_CASE("least_loaded places each op where the load stays least") {
 TEST_CASE("least_loaded skips a full device, and reports what does not fit") {
   CHECK(devices(place("least_loaded", weights({60, 50, 30}), gpus(2, 90_B))) == "0 1 0");
   const std::string what = message<InfeasibleError>(
-      [] { place("least_loaded", weights({60, 50, 45}), with_memory({100_B, 90_B})); });
+      [] { place("least_loaded", weights({60, 50, 45}), of_memories({100_B, 90_B})); });
   CHECK(what ==
         "least_loaded: op 'c' has no room left on any device: needs 45 B persistent and 0 B while "
         "running; missing: 5 B on gpu0, 5 B on gpu1");
@@ -91,7 +80,7 @@ TEST_CASE("m_topo fills a device to its memory if not uniform, or if its memory 
 TEST_CASE("m_topo gives larger devices larger shares") {
   // 8 ops of 10: shares 80 / 4 + 10 = 30 and 3 * 80 / 4 + 10 = 70.
   const OpGraph graph = weights({10, 10, 10, 10, 10, 10, 10, 10});
-  CHECK(devices(place("m_topo", graph, with_memory({100_B, 300_B}))) == "0 0 0 1 1 1 1 1");
+  CHECK(devices(place("m_topo", graph, of_memories({100_B, 300_B}))) == "0 0 0 1 1 1 1 1");
 }
 
 TEST_CASE("m_topo returns to an earlier device rather than fail") {

@@ -1,50 +1,27 @@
 #include "placers/whole_modules.h"
 
 #include "sim/error.h"
+#include "tests/graph_text.h"
 #include "tests/prelude.h"
 #include "tests/small_graphs.h"
 
 namespace {
 
 /// An op that reads what each of `inputs` writes, one byte.
-OpId op(OpGraphBuilder& g, const char* name, const char* module, std::initializer_list<int> inputs,
-        Duration time = 10ns) {
-  const OpId v = g.add_op({.name = name, .compute = time, .persistent = 1_B, .module = module});
-  for (const int input : inputs) g.add_edge(static_cast<TensorId>(input), v);
-  g.add_tensor(v, 1_B);
-  return v;
-}
-
 //   stem -> block.conv1 -> block.conv2 -> sum -> mix.left  -> cat -> head
 //       \--------------------------------/ \---> mix.right --/
 //   sum is directly inside net.block, cat directly inside net.mix
 OpGraph residual_and_branches() {
-  OpGraphBuilder g;
-  op(g, "stem", "net.stem", {});
-  op(g, "conv1", "net.block.conv1", {0});
-  op(g, "conv2", "net.block.conv2", {1});
-  const OpId sum = g.add_op({.name = "sum", .compute = 10ns, .module = "net.block"});
-  g.add_edge(TensorId{0}, sum);
-  g.add_edge(TensorId{2}, sum);
-  g.add_tensor(sum, 1_B);
-  op(g, "left", "net.mix.left", {3});
-  op(g, "right", "net.mix.right", {3}, 30ns);
-  const OpId cat = g.add_op({.name = "cat", .compute = 10ns, .module = "net.mix"});
-  g.add_edge(TensorId{4}, cat);
-  g.add_edge(TensorId{5}, cat);
-  g.add_tensor(cat, 1_B);
-  op(g, "head", "net.head", {6});
-  return std::move(g).build();
+  return graph_of(
+      "stem10,w1,i:net.stem -s1> conv1=10,w1,i:net.block.conv1 -1> conv2=10,w1,i:net.block.conv2; "
+      "stem -s> sum10,i:net.block; conv2 -1> sum -t1> left10,w1,i:net.mix.left; "
+      "sum -t> right30,w1,i:net.mix.right; left -1> cat10,i:net.mix; right -1> cat; "
+      "cat -1> head10,w1,i:net.head -1> .");
 }
 
 //   m0(10) -> m1(10) -> m2(30) -> m3(10), 1 byte of weights each
 OpGraph line() {
-  OpGraphBuilder g;
-  op(g, "a", "m0", {});
-  op(g, "b", "m1", {0});
-  op(g, "c", "m2", {1}, 30ns);
-  op(g, "d", "m3", {2});
-  return std::move(g).build();
+  return graph_of("a10,w1,i:m0 -1> b10,w1,i:m1 -1> c30,w1,i:m2 -1> d10,w1,i:m3 -1> .");
 }
 
 }  // namespace
@@ -106,11 +83,8 @@ TEST_SUITE("whole modules") {
   // Blocks may be dictionaries of modules, which nobody calls: a framework that knows "body.0"
   // alone would not move the inputs of what is inside.
   TEST_CASE("the map names what is called: not a block without ops of its own") {
-    OpGraphBuilder g;
-    op(g, "a", "body.0.first", {});
-    op(g, "b", "body.0.next", {0});
-    op(g, "c", "head", {1});
-    const OpGraph graph = std::move(g).build();
+    const OpGraph graph =
+        graph_of("a10,w1,i:body.0.first -1> b10,w1,i:body.0.next -1> c10,w1,i:head -1> .");
     std::vector<std::string> keys;
     for (const auto& [name, d] : device_map(whole_modules(graph), {gpu0, gpu0, gpu1}))
       keys.push_back(name);

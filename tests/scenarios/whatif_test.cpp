@@ -1,6 +1,7 @@
 #include "placers/interface/registry.h"
 #include "scenarios/run/experiment.h"
 #include "scenarios/studies/what_if/what_if.h"
+#include "tests/graph_text.h"
 #include "tests/message.h"
 #include "tests/prelude.h"
 #include "tests/sim/transform/what_if_steps.h"
@@ -98,15 +99,8 @@ TEST_SUITE("whatif") {
   // f until 10, b until 20, four updates of 1 ns. The host launches at 6, 12, ..., 36 ns: the last
   // update ends at 37. With one launch and one op: f from 6, b from 16, the updates 26 to 30.
   TEST_CASE("fused_optimizer, by hand: one launch and one kernel of the same length") {
-    OpGraphBuilder b;
-    const OpId f = b.add_op({.name = "f", .compute = 10ns});
-    const OpId g = b.add_op({.name = "b", .compute = 10ns, .phase = Phase::backward});
-    b.add_edge(b.add_tensor(f, 10_B), g);
-    for (const char* name : {"u0", "u1", "u2", "u3"}) {
-      const OpId u = b.add_op({.name = name, .compute = 1ns, .phase = Phase::update});
-      b.add_edge(b.add_tensor(g, 10_B), u);
-    }
-    const WhatIfCase step{std::move(b).build()};
+    const WhatIfCase step{
+        graph_of("f10 -10> b10,b -10> u0=1,u; b -10> u1=1,u; b -10> u2=1,u; b -10> u3=1,u")};
     const PlacedStep base =
         rewritten(step, rules("[{host: {launch: 6 ns, backward_thread: false}}]"));
     CHECK(run(base).makespan == 37ns);
@@ -132,24 +126,10 @@ TEST_SUITE("whatif") {
   // inside; the softmax, a fifth of their 50 ns, is bound by memory: 50 - 10 x 400 / 420 = 40 ns.
   // The probabilities are not kept for grad.
   TEST_CASE("flash_attention, by hand: scores are never written") {
-    OpGraphBuilder b;
-    std::vector<OpId> ops;
-    std::vector<TensorId> tensors;
-    for (const auto& [name, kind, time, phase] :
-         {std::tuple{"q", "Linear", 10ns, Phase::forward},
-          {"attention/scores", "MatMul", 20ns, Phase::forward},
-          {"attention/softmax", "Softmax", 10ns, Phase::forward},
-          {"attention/context", "MatMul", 20ns, Phase::forward},
-          {"attention/grad", "MatMulBackward", 80ns, Phase::backward},
-          {"update", "SGD", 10ns, Phase::update}}) {
-      ops.push_back(b.add_op({.name = name, .kind = kind, .compute = time, .phase = phase}));
-      if (ops.size() == 1) continue;
-      const bool large = ops.size() == 3 || ops.size() == 4;
-      tensors.push_back(b.add_tensor(ops[ops.size() - 2], large ? 100_B : 10_B));
-      b.add_edge(tensors.back(), ops.back());
-    }
-    b.add_edge(tensors[2], ops[4]);
-    const WhatIfCase step{std::move(b).build()};
+    const WhatIfCase step{graph_of(
+        "q10,k:Linear -10> attention/scores20,k:MatMul -100> attention/softmax10,k:Softmax -p100> "
+        "attention/context20,k:MatMul -10> attention/grad80,k:MatMulBackward,b -10> "
+        "update10,k:SGD,u; attention/softmax -p> attention/grad")};
     const PlacedStep flash = rewritten(step, entry("flash_attention"));
     CHECK(flash.graph.num_ops() == 4);
     CHECK(run(flash).makespan == 140ns);
@@ -344,15 +324,9 @@ TEST_SUITE("whatif") {
   // 200 updates of a few us each have a launch on the device of their own; one kernel has one.
   TEST_CASE(
       "fused_optimizer leaves one kernel and one launch, also with the transform host after it") {
-    OpGraphBuilder b;
-    const OpId g = b.add_op({.name = "g", .phase = Phase::backward});
-    b.add_kernel(g, {.flops = 100});
-    for (const char* name : {"u0", "u1", "u2"}) {
-      const OpId u = b.add_op({.name = name, .phase = Phase::update});
-      b.add_kernel(u, {.flops = 10, .traffic = 40_B});
-      b.add_control(g, u);
-    }
-    const PlacedStep step = rewritten({std::move(b).build()}, entry("fused_optimizer"));
+    const OpGraph graph =
+        graph_of("g0,b,f100 ~> u0=0,u,f10,m40; g ~> u1=0,u,f10,m40; g ~> u2=0,u,f10,m40");
+    const PlacedStep step = rewritten({graph}, entry("fused_optimizer"));
     REQUIRE(step.graph.num_ops() == 2);
     REQUIRE(step.graph.kernels(OpId{1}).size() == 1);
     CHECK(step.graph.kernels(OpId{1})[0] == OpWork{.flops = 30, .traffic = 120_B});

@@ -1,5 +1,6 @@
 #include "sim/report/timeline.h"
 #include "tests/expected_messages.h"
+#include "tests/graph_text.h"
 #include "tests/message.h"
 #include "tests/prelude.h"
 #include "tests/random_problems.h"
@@ -190,26 +191,18 @@ TEST_CASE("what a plan cannot say is refused") {
   CHECK_THROWS_AS(
       plan_of_step({graph, cluster, costs, {.semantics = Semantics::baechi}}, split, "x", {}),
       InputError);
-  OpGraphBuilder summed;
-  const std::vector<OpId> members{summed.add_op({.name = "a"}), summed.add_op({.name = "b"})};
-  summed.add_collective({.bytes = 8_B, .ranks = 2}, members);
-  const OpGraph collective = std::move(summed).build();
-  const ProfiledCosts their_costs(collective, cluster);
+  const Problem& summed =
+      OwnedProblem(graph_of("a0,x:all_reduce/8/2; b0,x:all_reduce/8/2"), cluster).problem;
   CHECK_THROWS_WITH_AS(
-      plan_of_step({collective, cluster, their_costs, {}}, on({gpu0, gpu1}), "x", {}),
+      plan_of_step(summed, on({gpu0, gpu1}), "x", {}),
       "a plan has no collectives, and the step has: transform as_sends makes copies of them",
       InputError);
 }
 
 TEST_CASE("a step with ops in several lanes is refused") {
-  OpGraphBuilder b;
-  b.add_op({.name = "a"});
-  b.add_op({.name = "b", .lane = "copy"});
-  const OpGraph graph = std::move(b).build();
-  const Cluster cluster = gpus(1);
-  const ProfiledCosts costs(graph, cluster);
+  const Problem& problem = OwnedProblem(graph_of("a0; b0,l:copy"), gpus(1)).problem;
   CHECK_THROWS_WITH_AS(
-      plan_of_step({graph, cluster, costs}, on({gpu0, gpu0}), "x", {}),
+      plan_of_step(problem, on({gpu0, gpu0}), "x", {}),
       "a plan has one compute queue per device, and the step has ops in the lanes compute, copy",
       InputError);
 }

@@ -1,6 +1,7 @@
 #include "placers/exact/ideals.h"
 #include "placers/exact/parts_needed.h"
 #include "placers/exact/placement_program.h"
+#include "tests/graph_text.h"
 #include "tests/placers/exact/brute_force.h"
 #include "tests/placers/exact/small_problem.h"
 #include "tests/placers/place_by_name.h"
@@ -100,14 +101,6 @@ std::filesystem::path throughput_input(const std::filesystem::path& data, const 
   return data / "msr-dnn-partitioning/throughput-inputs" /
          (layers ? "LayerGraphs" : "OperatorGraphs") /
          ((name.starts_with("op/") ? name.substr(3) : name) + ".json.zst");
-}
-
-/// An accelerator with 1 GiB and a core; a byte takes a nanosecond between them.
-Cluster accelerator_and_core() {
-  IdVector<DeviceId, Device> devices;
-  devices.push_back({.name = "acc", .kind = "acc", .memory = 1_GiB});
-  devices.push_back({.name = "cpu", .kind = "cpu"});
-  return Cluster::uniform(std::move(devices), {.bandwidth = 1.0_GBps, .latency = 0ns});
 }
 
 }  // namespace
@@ -264,12 +257,8 @@ TEST_SUITE("exact") {
           b.add_edge(outputs[random.below(i)], v);
         outputs.push_back(b.add_tensor(v, Bytes{random.below(200)}));
       }
-      IdVector<DeviceId, Device> devices;
-      for (int i = 0; i < 3; ++i)
-        devices.push_back({.name = "acc", .kind = "acc", .memory = Bytes{1'000'000'000}});
-      const auto& [graph, cluster, costs, problem] = OwnedProblem(
-          std::move(b).build(),
-          Cluster::uniform(std::move(devices), {.bandwidth = 1.0_GBps, .latency = Duration{}}));
+      const auto& [graph, cluster, costs, problem] =
+          OwnedProblem(std::move(b).build(), of_kinds({"acc", "acc", "acc"}, Bytes{1'000'000'000}));
       for (const bool contiguous : {false, true}) {
         const auto best =
             best_placement(problem, *max_load, contiguous ? is_convex : any_placement);
@@ -347,18 +336,8 @@ TEST_SUITE("exact") {
   // a --1 B--> b --1 B--> c: on the accelerator 10 ns each, but b runs on the core only; there
   // a and c take 100 ns, b 5.
   TEST_CASE("an accelerator that may run two parts comes back after the core") {
-    OpGraphBuilder builder;
-    std::optional<TensorId> before;
-    for (const char* name : {"a", "b", "c"}) {
-      const OpId v = builder.add_op({.name = name});
-      const bool middle = name[0] == 'b';
-      builder.set_compute(v, "acc", middle ? std::nullopt : std::optional(10ns));
-      builder.set_compute(v, "cpu", middle ? 5ns : 100ns);
-      if (before) builder.add_edge(*before, v);
-      before = builder.add_tensor(v, 1_B);
-    }
-    const auto& [graph, cluster, costs, problem] =
-        OwnedProblem(std::move(builder).build(), accelerator_and_core());
+    const auto& [graph, cluster, costs, problem] = OwnedProblem(
+        graph_of("a0,@acc10,@cpu100 -1> b0,@cpu5 -1> c0,@acc10,@cpu100"), of_kinds({"acc", "cpu"}));
     // One part: a 10 and 1 to send, b 5, c 100. Two: 10 + 1, 5, 1 to receive + 10.
     CHECK(fact_of(*placer("mip_latency", {{"parts", {"1", "", {}}}}), problem, "latency_us") ==
           0.116);
@@ -392,17 +371,8 @@ TEST_SUITE("exact") {
   // The objective cuts where a path comes back. None does, so a and d are one part: 10 + 50 + 1 to
   // send, then c. If a is a part before d, it takes 10 + 1, then c and d run in parallel.
   TEST_CASE("parts that may be cut at any op have a lower latency than the objective's") {
-    OpGraphBuilder builder;
-    for (const auto& [name, time] :
-         {std::pair{"a", 10ns}, std::pair{"c", 100ns}, std::pair{"d", 50ns}}) {
-      const OpId v = builder.add_op({.name = name});
-      const bool core = name[0] == 'c';
-      builder.set_compute(v, "acc", core ? std::nullopt : std::optional<Duration>(time));
-      builder.set_compute(v, "cpu", core ? std::optional<Duration>(time) : std::nullopt);
-    }
-    builder.add_edge(builder.add_tensor(OpId{0}, 1_B), OpId{1});
     const auto& [graph, cluster, costs, problem] =
-        OwnedProblem(std::move(builder).build(), accelerator_and_core());
+        OwnedProblem(graph_of("a0,@acc10 -1> c0,@cpu100; d0,@acc50"), of_kinds({"acc", "cpu"}));
     CHECK(fact_of(*placer("mip_latency", {{"parts", {"2", "", {}}}}), problem, "latency_us") ==
           0.111);
     for (const char* tries : {"0", "20000"}) {
@@ -439,20 +409,9 @@ TEST_SUITE("exact") {
   // a: one of the accelerators, or a core: 2. b: 1. c: where a is on an accelerator that one, the
   // other or a core; else an accelerator or a core: 3 + 2 = 5 placements.
   TEST_CASE("placements that differ in a permutation of equal devices are visited once") {
-    OpGraphBuilder builder;
-    for (const char* name : {"a", "b", "c"}) {
-      const OpId v = builder.add_op({.name = name});
-      builder.set_compute(v, "acc", name[0] == 'b' ? std::nullopt : std::optional(10ns));
-      builder.set_compute(v, "cpu", 10ns);
-    }
-    const OpGraph graph = std::move(builder).build();
-    IdVector<DeviceId, Device> devices;
-    for (const char* kind : {"acc", "acc", "cpu", "cpu"})
-      devices.push_back({.name = kind, .kind = kind, .memory = 1_GiB});
-    const Cluster cluster =
-        Cluster::uniform(std::move(devices), {.bandwidth = 1.0_GBps, .latency = 0ns});
-    const ProfiledCosts costs(graph, cluster);
-    const Problem problem{graph, cluster, costs};
+    const auto& [graph, cluster, costs, problem] =
+        OwnedProblem(graph_of("a0,@acc10,@cpu10; b0,@cpu10; c0,@acc10,@cpu10"),
+                     of_kinds({"acc", "acc", "cpu", "cpu"}));
     const ColocationUnits units(graph);
     const std::vector<DeviceClass> classes = device_classes(problem);
     std::size_t visited = 0;
@@ -498,22 +457,8 @@ TEST_SUITE("exact") {
   // Two accelerators of 20 B. a, b and c are a chain with weights of 10 B each; a and c are a
   // group, so they share a device and b has the other one: a part that leaves and comes back.
   TEST_CASE("mip_latency reports infeasible only for the placements that it has excluded") {
-    OpGraphBuilder builder;
-    std::optional<TensorId> before;
-    for (const char* name : {"a", "b", "c"}) {
-      const OpId v = builder.add_op({.name = name, .compute = 10ns, .persistent = 10_B});
-      if (name[0] != 'b') builder.colocate(v, "g");
-      if (before) builder.add_edge(*before, v);
-      before = builder.add_tensor(v, 1_B);
-    }
-    const OpGraph graph = std::move(builder).build();
-    IdVector<DeviceId, Device> devices;
-    for (const char* name : {"gpu0", "gpu1"})
-      devices.push_back({.name = name, .kind = "gpu", .memory = 20_B});
-    const Cluster cluster =
-        Cluster::uniform(std::move(devices), {.bandwidth = 1.0_GBps, .latency = 0ns});
-    const ProfiledCosts costs(graph, cluster);
-    const Problem problem{graph, cluster, costs};
+    const OpGraph graph = graph_of("a10,w10,c:g -1> b10,w10 -1> c10,w10,c:g");
+    const Problem& problem = OwnedProblem(graph, of_kinds({"gpu", "gpu"}, 20_B)).problem;
     // 3 x 10 ns, and two tensors that cost both devices 1 ns each.
     CHECK(fact_of(*placer("mip_latency"), problem, "latency_us") == 0.034);
     CHECK_THROWS_WITH_AS(

@@ -9,15 +9,8 @@ namespace {
 
 /// a(10) --100 B--> f(20) <-- b(10), and a --500 B--> c. Ids: a, b, c, f.
 OpGraph fork_and_join(Duration c_time, Bytes of_b) {
-  OpGraphBuilder g;
-  const OpId a = g.add_op({.name = "a", .compute = 10ns});
-  const OpId b = g.add_op({.name = "b", .compute = 10ns});
-  const OpId c = g.add_op({.name = "c", .compute = c_time});
-  const OpId f = g.add_op({.name = "f", .compute = 20ns});
-  g.add_edge(g.add_tensor(a, 100_B), f);
-  g.add_edge(g.add_tensor(b, of_b), f);
-  g.add_edge(g.add_tensor(a, 500_B), c);
-  return std::move(g).build();
+  return graph_of(fmt::format("a10; b10; c{}; f20; a -100> f; b -{}> f; a -500> c", c_time.count(),
+                              of_b.count));
 }
 
 }  // namespace
@@ -67,16 +60,10 @@ TEST_SUITE("list scheduler") {
   // On gpu0 lie 600 B of a's outputs: of 1000 B, 400 are left. f goes to gpu1, from 110 to 130, and
   // gpu0 runs c from 10 on.
   TEST_CASE("a device does not wait for a favourite that does not fit") {
-    OpGraphBuilder g;
-    const OpId a = g.add_op({.name = "a", .compute = 10ns});
-    const OpId c = g.add_op({.name = "c", .compute = 50ns});
-    const OpId f = g.add_op({.name = "f", .compute = 20ns, .persistent = 500_B});
-    g.add_edge(g.add_tensor(a, 100_B), f);
-    g.add_edge(g.add_tensor(a, 500_B), c);
     const auto& [graph, cluster, costs, problem] =
-        OwnedProblem(std::move(g).build(), gpus(2, 1000_B));
+        OwnedProblem(graph_of("a10; c50; f20,w500; a -100> f; a -500> c"), gpus(2, 1000_B));
     IdVector<OpId, OpId> favourite(graph.num_ops(), no_op);
-    favourite[a] = f;
+    favourite[OpId{0}] = OpId{2};
     const auto found = list::schedule(problem, favourite, Variant::standard, {});
     REQUIRE(found.placement);
     CHECK(found.placement->device == on({gpu0, gpu0, gpu1}).device);

@@ -26,18 +26,6 @@ Duration max_load(const Problem& problem, const Placement& placement) {
   return make_objective("max_load", Options("max_load"))->score(problem, placement).value;
 }
 
-/// Ops a, b, ... of these times; edges such as "ab" of so many bytes.
-OpGraph graph_of(const std::vector<Duration>& times,
-                 const std::vector<std::pair<std::string, Bytes>>& edges) {
-  OpGraphBuilder g;
-  for (std::size_t i = 0; i < times.size(); ++i)
-    g.add_op({.name = std::string(1, static_cast<char>('a' + i)), .compute = times[i]});
-  for (const auto& [ends, size] : edges)
-    g.add_edge(g.add_tensor(g.find(ends.substr(0, 1)).value(), size),
-               g.find(ends.substr(1, 1)).value());
-  return std::move(g).build();
-}
-
 }  // namespace
 
 TEST_SUITE("baselines") {
@@ -45,9 +33,7 @@ TEST_SUITE("baselines") {
   // are contracted.
   TEST_CASE("pipedream contracts ops connected by several paths, except the ignored ones") {
     const auto& [graph, cluster, costs, problem] =
-        OwnedProblem(graph_of({1ns, 8ns, 8ns, 1ns, 1ns},
-                              {{"ab", {}}, {"ac", {}}, {"bd", {}}, {"cd", {}}, {"de", {}}}),
-                     gpus(2));
+        OwnedProblem(graph_of("a1 -0> b8 -0> d1 -0> e1; a -0> c8 -0> d"), gpus(2));
     const Placement joined = place("pipedream", problem);
     CHECK(joined.facts.at("units") == 3.0);    // {a, b, c}, {d}, {e}
     CHECK(max_load(problem, joined) == 17ns);  // a, b, c
@@ -60,12 +46,12 @@ TEST_SUITE("baselines") {
 
   TEST_CASE("local_search applies the move that gains most, transfers included") {
     const Cluster cluster = gpus(2);
-    const OpGraph apart = graph_of({6ns, 5ns, 4ns, 3ns}, {});
+    const OpGraph apart = graph_of("a6; b5; c4; d3");
     const ProfiledCosts costs(apart, cluster);
     CHECK(max_load({apart, cluster, costs}, place("local_search", {apart, cluster, costs})) ==
           9ns);  // 6 + 3, 5 + 4
     // On two devices a and b have 10 + 100 each.
-    const OpGraph pair = graph_of({10ns, 10ns}, {{"ab", 100_B}});
+    const OpGraph pair = graph_of("a10 -100> b10");
     const ProfiledCosts pair_costs(pair, cluster);
     const Placement p = place("local_search", {pair, cluster, pair_costs});
     CHECK(max_load({pair, cluster, pair_costs}, p) == 20ns);
@@ -74,12 +60,9 @@ TEST_SUITE("baselines") {
 
   // a = b = c - d = e = f, 10 ns each: the cut of two equal halves is in the middle.
   TEST_CASE("scotch and metis cut equal parts with the least edge cut") {
-    const OpGraph graph =
-        graph_of({10ns, 10ns, 10ns, 10ns, 10ns, 10ns},
-                 {{"ab", 100_B}, {"bc", 100_B}, {"cd", 1_B}, {"de", 100_B}, {"ef", 100_B}});
+    const OpGraph graph = graph_of("a10 -100> b10 -100> c10 -1> d10 -100> e10 -100> f10");
     const Cluster cluster = gpus(2);
-    const ProfiledCosts costs(graph, cluster);
-    const Problem problem{graph, cluster, costs};
+    const Problem& problem = OwnedProblem(graph, cluster).problem;
     for (const char* name : {"scotch", "metis"}) {
       CAPTURE(name);
       const Placement p = place(name, problem);
@@ -89,33 +72,19 @@ TEST_SUITE("baselines") {
   }
 
   TEST_CASE("baselines for accelerators leave ops on a core that run only there") {
-    OpGraphBuilder g;
-    for (const char* name : {"a", "b", "c", "d"}) {
-      const OpId v = g.add_op({.name = name});
-      if (name[0] != 'c') g.set_compute(v, "acc", 10ns);
-      g.set_compute(v, "cpu", 10ns);
-    }
-    const OpGraph graph = std::move(g).build();
-    IdVector<DeviceId, Device> all;
-    for (const char* kind : {"cpu", "acc", "acc"})
-      all.push_back({.name = kind, .kind = kind, .memory = 1_GiB});
-    const Cluster cluster = Cluster::uniform(all, {.bandwidth = 1.0_GBps, .latency = 0ns});
-    const ProfiledCosts costs(graph, cluster);
+    const OpGraph graph =
+        graph_of("a0,@acc10,@cpu10; b0,@acc10,@cpu10; c0,@cpu10; d0,@acc10,@cpu10");
+    const Problem& problem = OwnedProblem(graph, of_kinds({"cpu", "acc", "acc"})).problem;
     for (const char* name : {"local_search", "scotch", "metis"}) {
       CAPTURE(name);
-      const Placement p = place(name, {graph, cluster, costs});
+      const Placement p = place(name, problem);
       for (const OpId v : graph.ops()) CHECK((p.device[v] == gpu0) == (graph.name(v) == "c"));
     }
   }
 
   TEST_CASE("an expert's split gives each accelerator its nodes; groups follow") {
     const OpGraph graph = graph_of("node1=0,c:one; node2=0; node1grad=0,c:one");
-    IdVector<DeviceId, Device> all;
-    for (const char* kind : {"cpu", "acc", "acc"})
-      all.push_back({.name = kind, .kind = kind, .memory = 1_GiB});
-    const Cluster cluster = Cluster::uniform(all, {.bandwidth = 1.0_GBps, .latency = 0ns});
-    const ProfiledCosts costs(graph, cluster);
-    const Problem problem{graph, cluster, costs};
+    const Problem& problem = OwnedProblem(graph, of_kinds({"cpu", "acc", "acc"})).problem;
     const auto parse = [&](const char* text) { return parse_split(text, "s.json", problem); };
     // The accelerators are devices 1 and 2.
     CHECK(device_digits(parse(R"({"fpgas": [{"nodes": [2], "load": -1}, {"nodes": [1]}],

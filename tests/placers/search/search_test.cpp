@@ -310,14 +310,10 @@ TEST_SUITE("search") {
   TEST_CASE("estimates prefer the change that shortens the step most") {
     //   a(10) --100 B--> b(20)    all on gpu0, a, c, b, d: 60 ns. c and d on gpu1: 10 + 20.
     //   c(10) --100 B--> d(20)    d alone: 20 + 100 + 20. b and d: 10 + 100 + 100 + 20.
-    OpGraphBuilder build;
-    const OpId a = build.add_op({.name = "a", .compute = 10ns});
-    const OpId b = build.add_op({.name = "b", .compute = 20ns});
-    const OpId c = build.add_op({.name = "c", .compute = 10ns});
-    const OpId d = build.add_op({.name = "d", .compute = 20ns});
-    build.add_edge(build.add_tensor(a, Bytes{100}), b);
-    build.add_edge(build.add_tensor(c, Bytes{100}), d);
-    const auto& [graph, cluster, costs, problem] = OwnedProblem(std::move(build).build(), gpus(2));
+    const auto& [graph, cluster, costs, problem] =
+        OwnedProblem(graph_of("a10; b20; c10; d20; a -100> b; c -100> d"), gpus(2));
+    constexpr OpId b{1}, c{2}, d{3};
+    REQUIRE(graph.name(c) == "c");
     const auto evaluator = make_objective("step_time", Options("step_time"))->on(problem);
     CHECK(evaluator->begin(on({gpu0, gpu0, gpu0, gpu0})).value == 60ns);
     REQUIRE(evaluator->estimates() >= 3);
@@ -388,11 +384,8 @@ TEST_SUITE("search") {
   TEST_CASE("a portfolio that ran out of memory is reported as such, not as a step of 0 ns") {
     // Two ops with weights of 600 B on two devices of 1000 B fit only on different devices, both
     // done at 10 ns.
-    OpGraphBuilder b;
-    for (const char* name : {"a", "b"})
-      b.add_op({.name = name, .compute = 10ns, .persistent = {600}});
     const auto& [graph, cluster, costs, problem] =
-        OwnedProblem(std::move(b).build(), gpus(2, {1000}));
+        OwnedProblem(graph_of("a10,w600; b10,w600"), gpus(2, {1000}));
     const Placement found =
         searcher({{"portfolio", value("single")}, {"evaluations", value("48")}})->place(problem, 0);
     CHECK(found.detail == "no placement of the portfolio fits, 10 ns after 48 evaluations");

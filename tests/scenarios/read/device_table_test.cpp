@@ -3,6 +3,7 @@
 #include "scenarios/read/choice_text.h"
 #include "scenarios/read/yaml.h"
 #include "tests/device_models.h"
+#include "tests/graph_text.h"
 #include "tests/message.h"
 #include "tests/prelude.h"
 #include "tests/scenarios/sweeps.h"
@@ -18,13 +19,7 @@ namespace {
 
 /// a computes, b copies, c does nothing.
 OpGraph three_ops() {
-  OpGraphBuilder builder;
-  const OpId a = builder.add_op({.name = "a", .kind = "MatMul"});
-  const OpId b = builder.add_op({.name = "b", .kind = "Relu"});
-  builder.add_op({.name = "c", .kind = "Const"});
-  builder.add_kernel(a, {.flops = 4'000'000, .traffic = 1'000_B});
-  builder.add_kernel(b, {.flops = 1'000, .traffic = 3'000'000_B});
-  return std::move(builder).build();
+  return graph_of("a0,k:MatMul,f4000000,m1000; b0,k:Relu,f1000,m3000000; c0,k:Const");
 }
 
 // 1 TFLOP/s is 1000 flops per ns, 1 TB/s 1000 bytes per ns.
@@ -310,9 +305,7 @@ placers: [single]
     CHECK(costs->compute(OpId{0}, DeviceId{0}) == 6831ns);
     CHECK(costs->compute(OpId{0}, DeviceId{1}) == 10us);
 
-    OpGraphBuilder measured;
-    measured.add_op({.name = "a", .compute = 7us});
-    const auto plain = std::make_shared<const OpGraph>(std::move(measured).build());
+    const auto plain = std::make_shared<const OpGraph>(graph_of("a7000"));
     CHECK(timed(plain, choice) == plain);
   }
 

@@ -80,8 +80,7 @@ TEST_SUITE("report") {
     }
     const OpGraph graph = std::move(g).build();
     const Cluster cluster = gpus(1);
-    const ProfiledCosts costs(graph, cluster);
-    const Problem problem{graph, cluster, costs};
+    const Problem& problem = OwnedProblem(graph, cluster).problem;
     const Placement all{.device = IdVector<OpId, DeviceId>(graph.num_ops(), gpu0)};
     const PictureSize size{.computing = 300, .transfers = 100, .memory = 100};
     const Json p = picture_of(problem, all, size);

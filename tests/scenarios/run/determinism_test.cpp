@@ -1,4 +1,5 @@
 #include "scenarios/report/html.h"
+#include "tests/graph_text.h"
 #include "tests/prelude.h"
 #include "tests/scenarios/sweeps.h"
 #include "tests/small_graphs.h"
@@ -97,17 +98,13 @@ TEST_SUITE("point") {
   }
 
   TEST_CASE("the hash of a graph includes its lanes and collectives") {
-    const auto hash = [](std::string_view lane, Bytes bytes) {
-      OpGraphBuilder builder;
-      const OpId a = builder.add_op({.name = "a", .lane = lane});
-      const std::vector<OpId> members{builder.add_op({.name = "b"}), builder.add_op({.name = "c"})};
-      static_cast<void>(a);
-      builder.add_collective({.bytes = bytes}, members);
-      return fingerprint(std::move(builder).build());
+    const auto hash = [](std::string_view lane, int bytes) {
+      return fingerprint(
+          graph_of(fmt::format("a0,l:{0}; b0,x:all_reduce/{1}; c0,x:all_reduce/{1}", lane, bytes)));
     };
-    CHECK(hash("host", 1_B) == hash("host", 1_B));
-    CHECK(hash("host", 1_B) != hash("copy", 1_B));
-    CHECK(hash("host", 1_B) != hash("host", 2_B));
+    CHECK(hash("host", 1) == hash("host", 1));
+    CHECK(hash("host", 1) != hash("copy", 1));
+    CHECK(hash("host", 1) != hash("host", 2));
   }
 }
 

@@ -4,6 +4,7 @@
 #include "placers/interface/registry.h"
 #include "scenarios/read/device_table.h"
 #include "scenarios/read/scenario_schema.h"
+#include "tests/graph_text.h"
 #include "tests/message.h"
 #include "tests/prelude.h"
 #include "tests/scenarios/sweeps.h"
@@ -18,11 +19,8 @@ namespace {
 
 //   a(1) --1 B--> b(1)     each with `weights`
 std::shared_ptr<const OpGraph> pair_of_ops(Bytes weights) {
-  OpGraphBuilder g;
-  const OpId a = g.add_op({.name = "a", .compute = 1ns, .persistent = weights});
-  const OpId b = g.add_op({.name = "b", .compute = 1ns, .persistent = weights});
-  g.add_edge(g.add_tensor(a, 1_B), b);
-  return std::make_shared<const OpGraph>(std::move(g).build());
+  return std::make_shared<const OpGraph>(
+      graph_of(fmt::format("a1,w{0} -1> b1,w{0}", weights.count)));
 }
 
 /// `graph` on a GPU of `memory`, with a host of 1 GB behind a link of 10 GB/s in each direction.
@@ -251,10 +249,8 @@ TEST_SUITE("evidence") {
   }
 
   TEST_CASE("fits besides the device's are reported where they are used") {
-    OpGraphBuilder builder;
-    builder.add_kernel(builder.add_op({.name = "a", .kind = "MambaMixer"}), {.flops = 1});
     const auto evidence =
-        evidence_of(std::move(builder).build(), *built_in_devices().devices.at("h100"));
+        evidence_of(graph_of("a0,k:MambaMixer,f1"), *built_in_devices().devices.at("h100"));
     REQUIRE(evidence.size() == 2);
     CHECK(evidence[1].of == "mixers of Mamba-2");
     CHECK(evidence[1].fitted.find("fitted to steps of Nemotron 3 Nano") != std::string::npos);

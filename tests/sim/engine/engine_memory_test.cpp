@@ -22,10 +22,7 @@ Cluster two_gpus(Bytes first, Bytes second) { return with_memory(gpus(2, first),
 TEST_SUITE("engine_memory") {
   TEST_CASE("memory freed in one round is available in the next, at the same instant") {
     // a and b take no time and write 100 B each without readers: never both at once.
-    OpGraphBuilder g;
-    g.add_tensor(g.add_op({.name = "a"}), 100_B);
-    g.add_tensor(g.add_op({.name = "b"}), 100_B);
-    const StepResult r = run(std::move(g).build(), gpus(1, 100_B), on({gpu0, gpu0}));
+    const StepResult r = run(graph_of("a0 -100> .; b0 -100> ."), gpus(1, 100_B), on({gpu0, gpu0}));
     CHECK_FALSE(r.oom);
     CHECK(r.makespan == 0ns);
     CHECK(r.devices[gpu0].peak == 100_B);
@@ -55,10 +52,7 @@ TEST_SUITE("engine_memory") {
 
   TEST_CASE("a reference takes memory where it is received, not where it is produced") {
     // a(10), 100 B of weights, which b(20) reads
-    OpGraphBuilder g;
-    const OpId a = g.add_op({.name = "a", .compute = 10ns, .persistent = 100_B});
-    g.add_edge(g.add_tensor(a, 100_B, true), g.add_op({.name = "b", .compute = 20ns}));
-    const OpGraph graph = std::move(g).build();
+    const OpGraph graph = graph_of("a10,w100 -&100> b20");
     const Recorded split(graph, gpus(2), on({gpu0, gpu1}));
     CHECK(split.result().makespan == 130ns);
     CHECK(split.result().devices[gpu0].at_peak == memory(100_B, 0_B, 0_B, 0_B));

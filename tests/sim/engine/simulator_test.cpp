@@ -41,8 +41,7 @@ TEST_SUITE("simulator") {
       const Cluster small = Cluster::uniform(std::move(devices), {.bandwidth = {1e9}});
       const Placement all_on_one{.device = IdVector<OpId, DeviceId>(random.graph.num_ops())};
       for (const EngineOptions& engine : engines) {
-        const ProfiledCosts costs(random.graph, small);
-        const Problem problem{random.graph, small, costs, engine};
+        const Problem& problem = OwnedProblem(random.graph, small, engine).problem;
         Simulator simulator(problem);
         for (const Placement* p : {&random.placement, &all_on_one, &random.placement})
           check_equal(simulator.run(*p), simulate(problem, *p));

@@ -1,23 +1,16 @@
 #include "sim/graph/graph_io.h"
 
+#include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/dag_shortest_paths.hpp>
-#include <boost/graph/graph_concepts.hpp>
 #include <boost/graph/strong_components.hpp>
 #include <boost/graph/topological_sort.hpp>
-#include <boost/property_map/function_property_map.hpp>
 #include <numeric>
 
 #include "sim/error.h"
 #include "sim/graph/analysis.h"
 #include "sim/random.h"
 #include "tests/prelude.h"
-#include "tests/sim/graph/bgl.h"
 #include "tests/small_graphs.h"
-
-BOOST_CONCEPT_ASSERT((boost::BidirectionalGraphConcept<OpGraph>));
-BOOST_CONCEPT_ASSERT((boost::VertexListGraphConcept<OpGraph>));
-BOOST_CONCEPT_ASSERT((boost::EdgeListGraphConcept<OpGraph>));
-BOOST_CONCEPT_ASSERT((boost::ReadablePropertyGraphConcept<OpGraph, OpId, boost::vertex_index_t>));
 
 namespace {
 
@@ -41,24 +34,30 @@ OpGraph random_dag(std::uint64_t seed, std::uint32_t ops, double density) {
   return std::move(b).build();
 }
 
-/// The longest path of op times by Boost: a source's own time plus that of each op entered, as the
-/// shortest path with lengths negated.
-Duration longest_path_by_boost(const OpGraph& g) {
-  const auto length = boost::make_function_property_map<EdgeId>(
-      [&g](EdgeId e) { return -g.op(g.edge(e).dst).compute.count(); });
+using BoostGraph =
+    boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS, boost::no_property,
+                          boost::property<boost::edge_weight_t, std::int64_t>>;
+/// An edge weighs the negated time of the op that it enters, so that the shortest path is the
+/// longest.
+BoostGraph for_boost(const OpGraph& g) {
+  BoostGraph copy(g.num_ops());
+  for (const EdgeId e : g.edges())
+    add_edge(index(g.edge(e).src), index(g.edge(e).dst), -g.op(g.edge(e).dst).compute.count(),
+             copy);
+  return copy;
+}
+
+/// The longest path of op times: a source's own time plus that of each op entered.
+Duration longest_path_by_boost(const OpGraph& g, const BoostGraph& copy) {
   Duration longest{};
   for (const OpId source : g.ops()) {
     if (!g.in_edges(source).empty()) continue;
-    IdVector<OpId, std::int64_t> distance(g.num_ops());
-    const auto distances = boost::make_iterator_property_map(distance.data(), bgl::OpIndex{});
-    boost::dag_shortest_paths(g, source,
-                              boost::weight_map(length)
-                                  .distance_map(distances)
-                                  .vertex_index_map(bgl::OpIndex{})
-                                  .distance_inf(std::int64_t{1} << 50));
-    for (const OpId v : g.ops())
-      if (distance[v] <= 0)
-        longest = std::max(longest, g.op(source).compute - Duration{distance[v]});
+    std::vector<std::int64_t> distance(g.num_ops());
+    boost::dag_shortest_paths(
+        copy, index(source),
+        boost::distance_map(distance.data()).distance_inf(std::int64_t{1} << 50));
+    for (const std::int64_t d : distance)
+      if (d <= 0) longest = std::max(longest, g.op(source).compute - Duration{d});
   }
   return longest;
 }
@@ -88,34 +87,32 @@ TEST_SUITE("graph_io") {
       CAPTURE(seed);
       Random random(seed);
       const OpGraph g = random_dag(seed, 1 + random.below(60), 0.02 + 0.2 * random.uniform());
-      std::vector<OpId> order;  // reverse topological
-      boost::topological_sort(g, std::back_inserter(order),
-                              boost::vertex_index_map(bgl::OpIndex{}));
+      const BoostGraph copy = for_boost(g);
+      std::vector<std::size_t> order;  // reverse topological
+      boost::topological_sort(copy, std::back_inserter(order));
       CHECK(order.size() == g.num_ops());
       for (const EdgeId e : g.edges()) CHECK(g.edge(e).src < g.edge(e).dst);
-      CHECK(critical_path(g) == longest_path_by_boost(g));
-      IdVector<OpId, std::uint32_t> component(g.num_ops());
-      CHECK(boost::strong_components(
-                g, boost::make_iterator_property_map(component.data(), bgl::OpIndex{}),
-                boost::vertex_index_map(bgl::OpIndex{})) == g.num_ops());
+      CHECK(critical_path(g) == longest_path_by_boost(g, copy));
+      std::vector<int> component(g.num_ops());
+      CHECK(std::cmp_equal(boost::strong_components(copy, component.data()), g.num_ops()));
     }
   }
 
   TEST_CASE("ids keep insertion order: of the ready ops the first added comes first") {
-    //  By Kahn's algorithm over Boost's view: the least name among the ready ones is the next id.
+    // By Kahn's algorithm the least name among the ready ones is the next id.
     for (std::uint64_t seed = 0; seed < 20; ++seed) {
       const OpGraph g = random_dag(seed, 40, 0.1);
       std::set<std::pair<int, OpId>> ready;
       IdVector<OpId, std::size_t> unmet(g.num_ops());
       const auto added = [&](OpId v) { return std::stoi(std::string(g.name(v).substr(1))); };
       for (const OpId v : g.ops())
-        if ((unmet[v] = in_degree(v, g)) == 0) ready.emplace(added(v), v);
+        if ((unmet[v] = g.in_edges(v).size()) == 0) ready.emplace(added(v), v);
       for (const OpId v : g.ops()) {
         REQUIRE(!ready.empty());
         CHECK(ready.begin()->second == v);
         ready.erase(ready.begin());
         for (const EdgeId e : g.out_edges(v)) {
-          const OpId reader = target(e, g);
+          const OpId reader = g.edge(e).dst;
           if (--unmet[reader] == 0) ready.emplace(added(reader), reader);
         }
       }

@@ -54,19 +54,12 @@ TEST_SUITE("graph") {
   }
 
   TEST_CASE("a control dependency is one 4-byte tensor per source, behind its outputs") {
-    OpGraphBuilder b;
-    const OpId a = b.add_op({.name = "a"});
-    const OpId r = b.add_op({.name = "b"});
-    const OpId c = b.add_op({.name = "c"});
-    b.add_control(a, r);
-    b.add_control(a, c);
-    b.add_edge(b.add_tensor(a, 9_B), c);
-    const OpGraph g = std::move(b).build();
+    const OpGraph g = graph_of("a0 ~> b0; a ~> c0; a -9> c");
     CHECK(g.num_tensors() == 2);
     CHECK(g.num_edges() == 3);
     CHECK(g.tensor(TensorId{1}).control);
     CHECK(g.tensor(TensorId{1}).size == 4_B);
-    CHECK(output_bytes(g, a) == 9_B);
+    CHECK(output_bytes(g, OpId{0}) == 9_B);
   }
 
   TEST_CASE("a cycle is rejected and listed completely") {

@@ -24,10 +24,7 @@ OpGraph training_step() { return graph_of("f10,w40,t4 -100> b20,w40,b -30> u5,w8
 TEST_SUITE("measures") {
   TEST_CASE("every measure of one placement, by hand") {
     //   a(10) --100 B--> b(20), a on gpu0, b on gpu1; 1 B takes 1 ns
-    OpGraphBuilder b;
-    const OpId a = b.add_op({.name = "a", .compute = 10ns});
-    b.add_edge(b.add_tensor(a, 100_B), b.add_op({.name = "b", .compute = 20ns}));
-    const auto& [graph, cluster, costs, problem] = OwnedProblem(std::move(b).build(), gpus(2));
+    const auto& [graph, cluster, costs, problem] = OwnedProblem(graph_of("a10 -100> b20"), gpus(2));
     const Placement apart = on({gpu0, gpu1});
     CHECK(measured("step_time", problem, apart).value == 130ns);  // 10 + 100 + 20
     CHECK(measured("step_time", problem, apart).moved == 100_B);
@@ -138,10 +135,8 @@ TEST_SUITE("measures") {
 
   TEST_CASE("a group on two devices is no bound of the load") {
     //   a and b, 40 ns each, one group, are a stage with two replicas: 80 / 2 ns a sample.
-    OpGraphBuilder g;
-    for (const char* name : {"a", "b"})
-      g.colocate(g.add_op({.name = name, .compute = 40ns}), "both");
-    const auto& [graph, cluster, costs, problem] = OwnedProblem(std::move(g).build(), gpus(2));
+    const auto& [graph, cluster, costs, problem] =
+        OwnedProblem(graph_of("a40,c:both; b40,c:both"), gpus(2));
     Placement shared = on({gpu0, gpu0});
     shared.facts = {{"stage_0_first", 0}, {"stage_0_devices", 2}};
     const LowerBounds bounds = lower_bounds(graph, cluster, costs);
@@ -231,8 +226,7 @@ OpGraph five_ops(const DeviceModel& model) {
 
 StepUtilisation used(const OpGraph& graph, const Cluster& cluster, const Placement& placement,
                      const std::vector<const DeviceModel*>& models) {
-  const ProfiledCosts costs(graph, cluster);
-  const Problem problem{graph, cluster, costs};
+  const Problem& problem = OwnedProblem(graph, cluster).problem;
   const StepResult step = simulate(problem, placement);
   std::vector<Duration> busy;
   for (const DeviceUse& use : step.devices) busy.push_back(use.busy);
@@ -296,9 +290,7 @@ TEST_SUITE("utilisation") {
       CHECK_FALSE(both.devices[gpu1].flops_of_busy.has_value());  // of no time
     }
     SUBCASE("a graph without work: busy only") {
-      OpGraphBuilder b;
-      b.add_op({.name = "a", .compute = 10us});
-      const OpGraph timed = std::move(b).build();
+      const OpGraph timed = graph_of("a10000");
       const Utilisation step = used(timed, gpus(1), on({gpu0}), {&model}).step;
       CHECK(step == Utilisation{.busy = 1.0});
     }

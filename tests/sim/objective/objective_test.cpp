@@ -1,6 +1,7 @@
 #include "sim/objective/objective.h"
 
 #include "sim/engine/simulation.h"
+#include "tests/graph_text.h"
 #include "tests/prelude.h"
 #include "tests/random_problems.h"
 #include "tests/shared_data.h"
@@ -70,11 +71,8 @@ TEST_SUITE("objectives") {
   }
 
   TEST_CASE("max load: ops of other lanes are not included, in a search as in a score") {
-    OpGraphBuilder b;
-    b.add_op({.name = "a", .compute = 10ns});
-    b.add_op({.name = "copy", .compute = 70ns, .lane = "copy"});
-    b.add_op({.name = "c", .compute = 20ns});
-    const auto& [graph, cluster, costs, problem] = OwnedProblem(std::move(b).build(), gpus(2));
+    const auto& [graph, cluster, costs, problem] =
+        OwnedProblem(graph_of("a10; copy70,l:copy; c20"), gpus(2));
     const auto search =
         make_objective("max_load", Options("max_load"))->on({graph, cluster, costs});
     const Placement before = on({gpu0, gpu0, gpu0}), after = on({gpu0, gpu1, gpu1});

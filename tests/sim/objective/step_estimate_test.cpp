@@ -1,6 +1,7 @@
 #include "sim/objective/step_estimate.h"
 
 #include "sim/error.h"
+#include "tests/graph_text.h"
 #include "tests/prelude.h"
 #include "tests/random_problems.h"
 #include "tests/small_graphs.h"
@@ -123,16 +124,9 @@ TEST_SUITE("batch estimate") {
     //   a(10) --100 B--> c(5)    a and b on gpu0, c and d on gpu1; 1 ns per byte.
     //   b(10) --200 B--> d(5)    a, b: c has its input at 110, d, as the channel is taken, at 310;
     //   b, a: d at 210, c at 310. Either ends at 315; without channels at 10 + 10 + 200 + 5.
-    OpGraphBuilder build;
-    const OpId a = build.add_op({.name = "a", .compute = 10ns});
-    const OpId b = build.add_op({.name = "b", .compute = 10ns});
-    const OpId c = build.add_op({.name = "c", .compute = 5ns});
-    const OpId d = build.add_op({.name = "d", .compute = 5ns});
-    build.add_edge(build.add_tensor(a, Bytes{100}), c);
-    build.add_edge(build.add_tensor(b, Bytes{200}), d);
     const auto& [graph, cluster, costs, problem] =
-        OwnedProblem(std::move(build).build(),
-                     Cluster::uniform(2, Bytes{1}, {.bandwidth = {1e9}, .latency = {}}));
+        OwnedProblem(graph_of("a10; b10; c5; d5; a -100> c; b -200> d"), gpus(2, Bytes{1}));
+    constexpr OpId a{0}, b{1}, c{2}, d{3};
     for (const Transfers transfers : {Transfers::sequential, Transfers::parallel}) {
       StepEstimate batch({graph, cluster, costs, {.transfers = transfers}});
       batch.move(0, c, DeviceId{1});
@@ -146,12 +140,9 @@ TEST_SUITE("batch estimate") {
   TEST_CASE("long steps are counted in coarser units, rounded up") {
     // 3 s + 1 ns, then 2 s on the other device, 1000 B in between in 1 us: some 5 s, of which 2^31
     // units of 4 ns hold 8.6 s (of 2 ns 4.3 s). 3 s + 4 ns, 1 us, 2 s.
-    OpGraphBuilder b;
-    const OpId u = b.add_op({.name = "u", .compute = 3s + 1ns});
-    const OpId v = b.add_op({.name = "v", .compute = 2s});
-    b.add_edge(b.add_tensor(u, Bytes{1000}), v);
-    const auto& [graph, cluster, costs, problem] = OwnedProblem(
-        std::move(b).build(), Cluster::uniform(2, Bytes{1}, {.bandwidth = {1e9}, .latency = {}}));
+    const auto& [graph, cluster, costs, problem] =
+        OwnedProblem(graph_of("u3000000001 -1000> v2000000000"), gpus(2, Bytes{1}));
+    constexpr OpId u{0}, v{1};
     StepEstimate batch({graph, cluster, costs});
     CHECK(batch.unit() == 4ns);
     batch.move(3, OpId{1}, DeviceId{1});

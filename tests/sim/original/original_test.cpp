@@ -3,6 +3,7 @@
 #include "placers/original/original.h"
 
 #include "placers/interface/registry.h"
+#include "tests/graph_text.h"
 #include "tests/prelude.h"
 #include "tests/small_graphs.h"
 
@@ -16,16 +17,7 @@ StepResult original_step(Problem problem, const Placement& placement,
 
 //   a(10 us) --100 kB--> b(20 us)      a: 200 kB of weights, b: 50 kB of workspace
 //       \------100 kB--> c(30 us)      100 kB take 100 us; b and c read the same tensor
-OpGraph two_readers() {
-  OpGraphBuilder g;
-  const OpId a = g.add_op({.name = "a", .compute = 10us, .persistent = Bytes{200'000}});
-  const OpId b = g.add_op({.name = "b", .compute = 20us, .temporary = Bytes{50'000}});
-  const OpId c = g.add_op({.name = "c", .compute = 30us});
-  const TensorId t = g.add_tensor(a, Bytes{100'000});
-  g.add_edge(t, b);
-  g.add_edge(t, c);
-  return std::move(g).build();
-}
+OpGraph two_readers() { return graph_of("a10000,w200000 -t100000> b20000,t50000; a -t> c30000"); }
 
 struct Case : OwnedProblem {
   explicit Case(OpGraph g, std::size_t devices = 2, Bytes memory = 1_GiB)
@@ -51,17 +43,8 @@ struct Recorder final : StepObserver {
 TEST_SUITE("baechi") {
   TEST_CASE("the original's graph has one edge per pair of ops, and weights inside the outputs") {
     //   a --t0, t1, control--> b: one edge; a --t0--> c
-    OpGraphBuilder g;
-    const OpId a = g.add_op({.name = "a", .compute = 0us, .persistent = Bytes{7}});
-    const OpId b = g.add_op({.name = "b", .compute = 1us});
-    const OpId c = g.add_op({.name = "c", .compute = 1us});
-    const TensorId t0 = g.add_tensor(a, Bytes{1000});
-    const TensorId t1 = g.add_tensor(a, Bytes{2000});
-    g.add_edge(t1, b);
-    g.add_edge(t0, c);
-    g.add_edge(t0, b);
-    g.add_control(a, b);
-    const Case test(std::move(g).build());
+    const Case test(graph_of("a0,w7 -t1000> .; a -s2000> b1000; a -t> c1000; a -t> b; a ~> b"));
+    const TensorId t1{1};
     const original::Graph view = original::Graph::from(test.graph, test.costs, test.cluster);
     REQUIRE(view.num_edges() == 2);
     CHECK(view.edge(EdgeId{0}).dst == OpId{1});
@@ -157,14 +140,7 @@ TEST_SUITE("baechi") {
     // Q4: as a group, 200 kB of weights fit, and then a does not
     CHECK_THROWS_WITH_AS(
         [] {
-          OpGraphBuilder g;
-          const OpId a = g.add_op({.name = "a", .compute = 1us, .persistent = Bytes{200}});
-          const OpId b = g.add_op({.name = "b", .compute = 1us, .persistent = Bytes{50}});
-          g.add_edge(g.add_tensor(a, Bytes{10}), b);
-          g.add_tensor(b, Bytes{500});
-          g.colocate(a, "x");
-          g.colocate(b, "x");
-          const Case grouped(std::move(g).build(), 2, Bytes{300});
+          const Case grouped(graph_of("a1000,w200,c:x -10> b1000,w50,c:x -500> ."), 2, Bytes{300});
           original::place(grouped.problem, {.algorithm = original::Algorithm::m_etf});
         }(),
         "m_etf, as the original: AssertionError in place_op (m_etf.py): Cannot place op 1 on dev "

@@ -171,8 +171,7 @@ TEST_SUITE("pipelines") {
     // 100 B at 1 B in 1e6 s: 1e17 ns a tensor. One micro-batch fits below 2^62 ns, 64 do not.
     const Uniform uniform(2, 100_B);
     const Cluster slow = Cluster::uniform(2, 1_GiB, {.bandwidth = Bandwidth{1e-6}, .latency = 0ns});
-    const ProfiledCosts costs(uniform.graph, slow);
-    const Problem problem{uniform.graph, slow, costs};
+    const Problem& problem = OwnedProblem(uniform.graph, slow).problem;
     CHECK_NOTHROW(check_pipeline(problem, {.micro_batches = 1}));
     CHECK(message<InputError>([&] {
             simulate_pipeline(problem, uniform.placement, {.micro_batches = 64});

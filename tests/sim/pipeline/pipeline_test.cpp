@@ -118,15 +118,8 @@ TEST_SUITE("pipelines") {
 
   TEST_CASE("a stage leads a distant reader by three samples for each stage between them") {
     //   a(10) -> b(10) -> c(10) -> d(10), a -> d as well: all keep busy
-    OpGraphBuilder g;
-    std::vector<TensorId> out;
-    for (int i = 0; i < 4; ++i) {
-      const OpId v = g.add_op({.name = std::to_string(i), .compute = 10ns});
-      if (i > 0) g.add_edge(out.back(), v);
-      if (i == 3) g.add_edge(out.front(), v);
-      out.push_back(g.add_tensor(v, 0_B));
-    }
-    const auto& [graph, cluster, costs, problem] = OwnedProblem(std::move(g).build(), gpus(4));
+    const auto& [graph, cluster, costs, problem] =
+        OwnedProblem(graph_of("a10 -t0> b10 -0> c10 -0> d10; a -t> d"), gpus(4));
     const PipelineResult r =
         simulate_pipeline({graph, cluster, costs}, on({gpu0, gpu1, gpu2, gpu3}),
                           {.schedule = "inference", .micro_batches = 20});
@@ -136,15 +129,8 @@ TEST_SUITE("pipelines") {
 
   TEST_CASE("a device that is slower than the others sets the pace") {
     //   a(10) -> b(30) -> c(10) on three devices
-    OpGraphBuilder b;
-    TensorId last{};
-    for (const auto& [name, time] :
-         {std::pair("a", 10ns), std::pair("b", 30ns), std::pair("c", 10ns)}) {
-      const OpId v = b.add_op({.name = name, .compute = time});
-      if (std::string(name) != "a") b.add_edge(last, v);
-      last = b.add_tensor(v, 0_B);
-    }
-    const auto& [graph, cluster, costs, problem] = OwnedProblem(std::move(b).build(), gpus(3));
+    const auto& [graph, cluster, costs, problem] =
+        OwnedProblem(graph_of("a10 -0> b30 -0> c10"), gpus(3));
     const PipelineResult r = simulate_pipeline({graph, cluster, costs}, on({gpu0, gpu1, gpu2}),
                                                {.schedule = "inference", .micro_batches = 10});
     CHECK(r.per_micro_batch == 30ns);
@@ -192,13 +178,8 @@ TEST_SUITE("pipelines") {
 
   TEST_CASE("copies have names that no other op has, whatever ops are called") {
     // Stage 0 runs F0 F1 B0 F2 ...; it has no backward op, so B0 only keeps the order.
-    OpGraphBuilder g;
-    const OpId f0 = g.add_op({.name = "order", .compute = 10ns});
-    const OpId f1 = g.add_op({.name = "order#1", .compute = 10ns});
-    const OpId b1 = g.add_op({.name = "order#1#2", .compute = 10ns, .phase = Phase::backward});
-    g.add_edge(g.add_tensor(f0, 1_B), f1);
-    g.add_edge(g.add_tensor(f1, 1_B), b1);
-    const auto& [graph, cluster, costs, problem] = OwnedProblem(std::move(g).build(), gpus(2));
+    const auto& [graph, cluster, costs, problem] =
+        OwnedProblem(graph_of("order=10 -1> order#1=10 -1> order#1#2=10,b"), gpus(2));
     for (const bool recompute : {false, true}) {
       const Unrolled unrolled =
           unroll({graph, cluster, costs}, on({gpu0, gpu1, gpu1}),
@@ -230,14 +211,7 @@ TEST_SUITE("pipelines") {
 
   TEST_CASE("copies of a collective take the same time, which is computed once") {
     // a -> gather -> b, three micro-batches: three copies of the collective.
-    OpGraphBuilder g;
-    const OpId a = g.add_op({.name = "a", .compute = 10ns});
-    const OpId gather = g.add_op({.name = "gather"});
-    const OpId b = g.add_op({.name = "b", .compute = 10ns});
-    g.add_edge(g.add_tensor(a, 1_B), gather);
-    g.add_edge(g.add_tensor(gather, 1_B), b);
-    g.add_collective({.kind = CollectiveKind::all_gather, .bytes = 100_B, .ranks = 2}, {{gather}});
-    const OpGraph graph = std::move(g).build();
+    const OpGraph graph = graph_of("a10 -1> gather0,x:all_gather/100/2 -1> b10");
     const Cluster cluster = gpus(2);
     const CountedCollectives costs;
     const Unrolled unrolled = unroll({graph, cluster, costs}, on({gpu0, gpu0, gpu0}),
@@ -260,8 +234,7 @@ TEST_SUITE("pipelines") {
       const RandomProblem random({.ops = 15}, 3, seed);
       const OpGraph graph = trained(random.under({}).graph);
       const Cluster cluster = gpus(3);
-      const ProfiledCosts costs(graph, cluster);
-      const Problem problem{graph, cluster, costs, engines[seed % engines.size()]};
+      const Problem& problem = OwnedProblem(graph, cluster, engines[seed % engines.size()]).problem;
       Placement placement = random.placement;
       Random dice(seed);
       // The backward op of the last op comes first. Every other seed: anywhere.
@@ -311,20 +284,8 @@ TEST_SUITE("pipelines") {
 
   TEST_CASE("a device without backward ops follows the schedule, too") {
     //   f0(10) -> f1(10) -> f2(10) -> b2(20) -> b1(20): the first device trains nothing
-    OpGraphBuilder g;
-    std::vector<TensorId> out;
-    std::vector<OpId> forward;
-    for (int s = 0; s < 3; ++s) {
-      forward.push_back(g.add_op({.name = "f" + std::to_string(s), .compute = 10ns}));
-      if (s > 0) g.add_edge(out.back(), forward.back());
-      out.push_back(g.add_tensor(forward.back(), 0_B));
-    }
-    const OpId b2 = g.add_op({.name = "b2", .compute = 20ns, .phase = Phase::backward});
-    const OpId b1 = g.add_op({.name = "b1", .compute = 20ns, .phase = Phase::backward});
-    g.add_edge(out[2], b2);
-    g.add_edge(out[1], b1);
-    g.add_edge(g.add_tensor(b2, 0_B), b1);
-    const auto& [graph, cluster, costs, problem] = OwnedProblem(std::move(g).build(), gpus(3));
+    const auto& [graph, cluster, costs, problem] = OwnedProblem(
+        graph_of("f0=10 -0> f1=10 -t0> f2=10 -0> b2=20,b; f1 -t> b1=20,b; b2 -0> b1"), gpus(3));
     const PipelineResult r =
         simulate_pipeline({graph, cluster, costs}, on({gpu0, gpu1, gpu2, gpu2, gpu1}),
                           {.schedule = "1f1b", .micro_batches = 8});

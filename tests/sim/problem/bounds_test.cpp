@@ -61,9 +61,7 @@ TEST_SUITE("bounds") {
     CHECK(none.best() == 0ns);
     CHECK(none.binding() == "critical path");
     CHECK(none.fits_in_memory);
-    OpGraphBuilder g;
-    g.add_op({.name = "no time"});
-    CHECK(quick_bounds(std::move(g).build(), gpus(2)).best() == 0ns);
+    CHECK(quick_bounds(graph_of("untimed0"), gpus(2)).best() == 0ns);
   }
 
   TEST_CASE("a faster device does more work, and the critical path is on the fastest") {
@@ -77,25 +75,11 @@ TEST_SUITE("bounds") {
 
   TEST_CASE("device types: each op counts with its least time") {
     // a: 4 on a gpu, 40 on a cpu; b: 30 and 10; b reads a.
-    OpGraphBuilder g;
-    const OpId a = g.add_op({.name = "a"});
-    const OpId b = g.add_op({.name = "b"});
-    g.set_compute(a, "gpu", 4ns);
-    g.set_compute(a, "cpu", 40ns);
-    g.set_compute(b, "gpu", 30ns);
-    g.set_compute(b, "cpu", 10ns);
-    g.add_edge(g.add_tensor(a, 100_B), b);
-    const OpGraph graph = std::move(g).build();
-    const auto cluster = [](std::initializer_list<const char*> kinds) {
-      IdVector<DeviceId, Device> devices;
-      for (const char* kind : kinds)
-        devices.push_back({.name = kind, .kind = kind, .memory = 1_GiB});
-      return Cluster::uniform(std::move(devices), {.bandwidth = 1.0_GBps, .latency = 0ns});
-    };
-    const LowerBounds both = quick_bounds(graph, cluster({"gpu", "cpu"}));
+    const OpGraph graph = graph_of("a0,@gpu4,@cpu40 -100> b0,@gpu30,@cpu10");
+    const LowerBounds both = quick_bounds(graph, of_kinds({"gpu", "cpu"}));
     CHECK(both.critical_path == 14ns);  // 4 + 10
     CHECK(both.work == 7ns);            // each device is the fastest for one of them: 14 / 2
-    const LowerBounds gpu = quick_bounds(graph, cluster({"gpu"}));
+    const LowerBounds gpu = quick_bounds(graph, of_kinds({"gpu"}));
     CHECK(gpu.critical_path == 34ns);
     CHECK(gpu.work == 34ns);
     CHECK(gpu.binding() == "critical path");  // ties: the first
@@ -104,19 +88,8 @@ TEST_SUITE("bounds") {
   // p takes 10 on a gpu and 20 on a cpu, u 10 on both. What micro-batches repeat is p alone, which
   // both do at rates of 1 and 1/2: 10 / 1.5 = 6.67, down to 6. On two gpus 20 / 2 = 10 exactly.
   TEST_CASE("micro-batches repeat the passes, at the devices' rates of the passes") {
-    OpGraphBuilder g;
-    const OpId p = g.add_op({.name = "p"});
-    const OpId u = g.add_op({.name = "u", .phase = Phase::update});
-    g.set_compute(p, "gpu", 10ns);
-    g.set_compute(p, "cpu", 20ns);
-    g.set_compute(u, "gpu", 10ns);
-    g.set_compute(u, "cpu", 10ns);
-    IdVector<DeviceId, Device> devices;
-    for (const char* kind : {"gpu", "cpu"})
-      devices.push_back({.name = kind, .kind = kind, .memory = 1_GiB});
-    const Cluster both =
-        Cluster::uniform(std::move(devices), {.bandwidth = 1.0_GBps, .latency = 0ns});
-    CHECK(quick_bounds(std::move(g).build(), both).repeated == 6ns);
+    const OpGraph graph = graph_of("p0,@gpu10,@cpu20; u0,u,@gpu10,@cpu10");
+    CHECK(quick_bounds(graph, of_kinds({"gpu", "cpu"})).repeated == 6ns);
     CHECK(quick_bounds(independent(2).build(), gpus(2)).repeated == 10ns);
   }
 
@@ -188,10 +161,8 @@ TEST_SUITE("bounds") {
 
   TEST_CASE("a colocation group cannot be divided") {
     // 6 ops of 10: three are one group, two another.
-    OpGraphBuilder g = independent(6);
-    for (const std::uint32_t v : {0U, 2U, 4U}) g.colocate(OpId{v}, "three");
-    for (const std::uint32_t v : {1U, 3U}) g.colocate(OpId{v}, "two");
-    const OpGraph graph = std::move(g).build();
+    const OpGraph graph =
+        graph_of("a10,c:three; b10,c:two; d10,c:three; e10,c:two; h10,c:three; i10");
     const LowerBounds b = quick_bounds(graph, gpus(4));
     CHECK(b.critical_path == 10ns);
     CHECK(b.work == 15ns);
@@ -207,11 +178,7 @@ TEST_SUITE("bounds") {
     const LowerBounds b = quick_bounds(graph, gpus(2, 14_B));
     CHECK_FALSE(b.fits_in_memory);
     CHECK(b.why_not == "weights need 30 B, all 2 devices together have 28 B");
-    OpGraphBuilder training;
-    training.add_op({.name = "a", .persistent = 4_B});
-    training.add_op({.name = "b", .persistent = 6_B, .phase = Phase::backward});
-    training.add_op({.name = "u", .persistent = 8_B, .phase = Phase::update});
-    CHECK(quick_bounds(std::move(training).build(), gpus(1, 17_B)).why_not ==
+    CHECK(quick_bounds(graph_of("a0,w4; b0,w6,b; u0,w8,u"), gpus(1, 17_B)).why_not ==
           "a training step holds 18 B (weights 4 B, gradients 6 B, optimizer state 8 B), all 1 "
           "devices together have 17 B");
   }
@@ -219,12 +186,8 @@ TEST_SUITE("bounds") {
   TEST_CASE("an op that fits on no device") {
     // 5 of weights, 6 of workspace, 7 + 8 of outputs; the control dependency takes none.
     const OpGraph graph = graph_of("small0,w1; large0,w5,t6 -7> .; large -8> .; large ~> after0");
-    IdVector<DeviceId, Device> devices;
-    devices.push_back({.name = "little", .kind = {}, .memory = 20_B});
-    devices.push_back({.name = "big", .kind = {}, .memory = 26_B});
-    CHECK(quick_bounds(graph, Cluster::uniform(devices, {})).fits_in_memory);
-    devices[gpu1].memory = 25_B;
-    const LowerBounds b = quick_bounds(graph, Cluster::uniform(devices, {}));
+    CHECK(quick_bounds(graph, of_memories({20_B, 26_B})).fits_in_memory);
+    const LowerBounds b = quick_bounds(graph, of_memories({20_B, 25_B}));
     CHECK_FALSE(b.fits_in_memory);
     CHECK(b.why_not == "op 'large' needs 26 B, the largest device has 25 B");
   }
@@ -288,19 +251,8 @@ TEST_SUITE("bounds") {
   //   a --20 B--> b --30 B--> c --40 B--> d, and a's tensor is read by d again. 5 B of weights
   //   each.
   TEST_CASE("outputs that wait for a later reader need memory on some device") {
-    OpGraphBuilder g;
-    std::vector<OpId> ops;
-    for (const char* name : {"a", "b", "c", "d"})
-      ops.push_back(g.add_op({.name = name, .compute = 1ns, .persistent = 5_B}));
-    const TensorId kept = g.add_tensor(ops[0], 20_B);
-    const TensorId middle = g.add_tensor(ops[1], 30_B);
-    const TensorId last = g.add_tensor(ops[2], 40_B);
-    g.add_edge(kept, ops[1]);
-    g.add_edge(kept, ops[3]);
-    g.add_edge(middle, ops[2]);
-    g.add_edge(last, ops[3]);
-    g.add_control(ops[0], ops[3]);  // takes no memory
-    const OpGraph graph = std::move(g).build();
+    const OpGraph graph =  // the control edge takes no memory
+        graph_of("a1,w5 -t20> b1,w5 -30> c1,w5 -40> d1,w5; a -t> d; a ~> d");
     // While c runs: 20 for d, 30 that it reads, 40 that it writes. While d runs: 20 + 40.
     const HeldAtOnce held = held_at_once(graph);
     CHECK(graph.name(held.op) == "c");
@@ -308,10 +260,7 @@ TEST_SUITE("bounds") {
     CHECK(held.weights == 20_B);
     // 110 B in all; c alone has 5 + 30 + 40 = 75 B beside it. 75 B and 35 B may do, 34 B cannot.
     const auto large_and = [&](Bytes small) {
-      IdVector<DeviceId, Device> devices;
-      devices.push_back({.name = "large", .kind = {}, .memory = 75_B});
-      devices.push_back({.name = "small", .kind = {}, .memory = small});
-      return quick_bounds(graph, Cluster::uniform(devices, {}));
+      return quick_bounds(graph, of_memories({75_B, small}));
     };
     CHECK(large_and(35_B).fits_in_memory);
     CHECK(large_and(34_B).why_not ==
@@ -341,13 +290,7 @@ TEST_SUITE("bounds") {
     // a and b, 10 B each: 10 ns on the accelerator, 40 ns on the core. Without limits the core does
     // a fifth of the work: 20 * 4 / 5 = 16. If the accelerator holds but one of them, the core has
     // to do the other: 40, or none of both fits.
-    OpGraphBuilder g;
-    for (const char* name : {"a", "b"}) {
-      const OpId v = g.add_op({.name = name, .persistent = 10_B});
-      g.set_compute(v, "acc", 10ns);
-      g.set_compute(v, "cpu", 40ns);
-    }
-    const OpGraph graph = std::move(g).build();
+    const OpGraph graph = graph_of("a0,w10,@acc10,@cpu40; b0,w10,@acc10,@cpu40");
     const auto bound = [&](Bytes memory, Limits limits) {
       IdVector<DeviceId, Device> all;
       all.push_back({.name = "acc", .kind = "acc", .memory = memory});

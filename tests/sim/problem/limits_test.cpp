@@ -1,4 +1,5 @@
 #include "sim/error.h"
+#include "tests/graph_text.h"
 #include "tests/prelude.h"
 #include "tests/small_graphs.h"
 
@@ -50,24 +51,16 @@ TEST_SUITE("limits") {
 
   // An op of 4e18 ns: twice as long is more than 2^62 = 4.61e18 ns, 1.1 times is not.
   TEST_CASE("the engine's factors do not saturate") {
-    OpGraphBuilder b;
-    b.add_op({.name = "a", .compute = Duration{4'000'000'000'000'000'000}});
-    const OpId met = b.add_op({.name = "met"});
-    b.add_collective({.kind = CollectiveKind::all_reduce, .bytes = 8_B, .ranks = 2}, {&met, 1});
     const auto& [graph, cluster, costs, problem] =
-        OwnedProblem(std::move(b).build(), two(1, {1e9}));
+        OwnedProblem(graph_of("a=4000000000000000000; met0,x:all_reduce/8/2"), two(1, {1e9}));
     CHECK_NOTHROW(check_factors(graph, cluster, costs, {.disturbed = 1.1}));
     CHECK_THROWS_WITH_AS(check_factors(graph, cluster, costs, {.disturbed = 2}),
                          "engine.disturbed: 2: a step could take more than 146 years", InputError);
     CHECK_NOTHROW(check_factors(graph, cluster, costs, {.overlapped = 100}));
     CHECK_THROWS_AS(check_factors(graph, cluster, costs, {.overlapped = 1e18}), InputError);
     // 2^61 ns and a factor of 2 are 2^62, which is one too many.
-    OpGraphBuilder half;
-    half.add_op({.name = "half", .compute = Duration{count_limit / 2}});
-    const OpId meets = half.add_op({.name = "meets"});
-    half.add_collective({.kind = CollectiveKind::all_reduce, .bytes = 8_B, .ranks = 2},
-                        {&meets, 1});
-    const auto exact = OwnedProblem(std::move(half).build(), two(1, {1e9}));
+    const auto exact = OwnedProblem(
+        graph_of(fmt::format("half={}; meets0,x:all_reduce/8/2", count_limit / 2)), two(1, {1e9}));
     CHECK_THROWS_AS(check_factors(exact.problem.graph, exact.problem.cluster, exact.problem.costs,
                                   {.disturbed = 2}),
                     InputError);
@@ -83,17 +76,9 @@ TEST_SUITE("limits") {
   }
 
   TEST_CASE("a collective needs a link, also if one device represents all ranks") {
-    OpGraphBuilder b;
-    const std::vector<OpId> members{b.add_op({.name = "a"})};
-    b.add_collective({.kind = CollectiveKind::all_reduce, .bytes = 100_B, .ranks = 2}, members);
-    const OpGraph graph = std::move(b).build();
-    const auto with = [](Link link) {
-      IdVector<DeviceId, Device> devices;
-      devices.push_back({.name = "gpu0", .kind = {}, .memory = 1_GiB});
-      return Cluster::uniform(std::move(devices), link);
-    };
-    CHECK(problem_error(graph, with({.bandwidth = 1.0_GBps})).empty());
-    CHECK(problem_error(graph, with({})) ==
+    const OpGraph graph = graph_of("a0,x:all_reduce/100/2");
+    CHECK(problem_error(graph, Cluster::uniform(1, 1_GiB, {.bandwidth = 1.0_GBps})).empty());
+    CHECK(problem_error(graph, Cluster::uniform(1, 1_GiB, {})) ==
           "the cluster has no link (cluster.link) over which replicas could exchange anything: "
           "all_reduce of 'a', 100 B");
   }
@@ -121,19 +106,10 @@ TEST_SUITE("limits") {
   }
 
   TEST_CASE("if some op cannot run everywhere, none may take as long as cannot_run") {
-    OpGraphBuilder b;
-    const OpId a = b.add_op({.name = "a"});
-    b.set_compute(a, "gpu", std::chrono::hours(20));
-    const OpId c = b.add_op({.name = "c"});
-    b.set_compute(c, "gpu", 1us);
-    b.set_compute(c, "cpu", 1us);
-    const OpGraph graph = std::move(b).build();
-    IdVector<DeviceId, Device> devices;
-    devices.push_back({.name = "gpu0", .kind = "gpu", .memory = 1_GiB});
-    devices.push_back({.name = "cpu1", .kind = "cpu", .memory = 1_GiB});
-    CHECK(problem_error(graph, Cluster::uniform(std::move(devices), {.bandwidth = {1e9}})) ==
+    const OpGraph graph = graph_of("a0,@gpu72000000000000; c0,@gpu1000,@cpu1000");
+    CHECK(problem_error(graph, of_kinds({"gpu", "cpu"})) ==
           "where some ops cannot run on some devices, an op must take less than 19 hours: op 'a', "
-          "72000.000 s at speed 1 on gpu0");
+          "72000.000 s at speed 1 on gpu");
   }
 
   TEST_CASE("means over devices and links, and bounds, do not overflow below the limit") {

@@ -2,6 +2,7 @@
 
 #include "sim/error.h"
 #include "tests/device_models.h"
+#include "tests/graph_text.h"
 #include "tests/prelude.h"
 #include "tests/sim/report/timeline_checks.h"
 #include "tests/small_graphs.h"
@@ -74,29 +75,17 @@ TEST_SUITE("timeline") {
 
   TEST_CASE("transfers at the same time are on several lanes") {
     // a sends three tensors to gpu1 at once.
-    OpGraphBuilder g;
-    const OpId a = g.add_op({.name = "a", .compute = 10ns});
-    const OpId b = g.add_op({.name = "b", .compute = 10ns});
-    for (int i = 0; i < 3; ++i) g.add_edge(g.add_tensor(a, 100_B), b);
-    const OpGraph graph = std::move(g).build();
-    const Cluster cluster = gpus(2);
-    const ProfiledCosts costs(graph, cluster);
-    const Problem problem{graph, cluster, costs, {.transfers = Transfers::parallel}};
+    const auto& [graph, cluster, costs, problem] =
+        OwnedProblem(graph_of("a10 -100> b10; a -100> b; a -100> b"), gpus(2),
+                     {.transfers = Transfers::parallel});
     CHECK(thread_names(timeline_of(problem, on({gpu0, gpu1}))) ==
           std::vector<std::string>{"compute", "send 1", "send 2", "send 3", "compute", "receive 1",
                                    "receive 2", "receive 3"});
   }
 
   TEST_CASE("ops of one colocation group have its name and one colour, others none") {
-    OpGraphBuilder g;
-    const OpId a = g.add_op({.name = "a", .compute = 1ns});
-    const OpId b = g.add_op({.name = "b", .compute = 1ns});
-    const OpId c = g.add_op({.name = "c", .compute = 1ns});
-    g.add_op({.name = "d", .compute = 1ns});
-    g.colocate(a, "x");
-    g.colocate(c, "x");
-    g.colocate(b, "y");
-    const auto& [graph, cluster, costs, problem] = OwnedProblem(std::move(g).build(), gpus(1));
+    const auto& [graph, cluster, costs, problem] =
+        OwnedProblem(graph_of("a1,c:x; b1,c:y; c1,c:x; d1"), gpus(1));
     const std::string text = timeline_of({graph, cluster, costs}, on({gpu0, gpu0, gpu0, gpu0}));
     std::map<std::string, std::pair<std::string, std::string>> look;
     const auto json = nlohmann::json::parse(text);
@@ -143,20 +132,13 @@ namespace {
 ///   view  4 us
 /// on a device of 1 TFLOP/s, 100 GB/s and 1 us per launch.
 OpGraph one_module() {
-  OpGraphBuilder b;
-  const OpId conv = b.add_op({.name = "conv", .compute = 9us, .module = "layer1"});
-  b.add_kernel(conv, {.flops = 8'000'000, .traffic = 100'000_B});
-  const OpId relu = b.add_op({.name = "relu", .compute = 7us, .module = "layer1"});
-  b.add_kernel(relu, {.flops = 100'000, .traffic = 600'000_B});
-  b.add_edge(b.add_tensor(conv, 8_B), relu);
-  b.add_edge(b.add_tensor(relu, 8_B), b.add_op({.name = "view", .compute = 4us}));
-  return std::move(b).build();
+  return graph_of(
+      "conv9000,i:layer1,f8000000,m100000 -8> relu7000,i:layer1,f100000,m600000 -8> view4000");
 }
 
 Json drawn(const OpGraph& graph, const DeviceModel* model, std::size_t most = 100) {
   const Cluster cluster = gpus(1);
-  const ProfiledCosts costs(graph, cluster);
-  const Problem problem{graph, cluster, costs};
+  const Problem& problem = OwnedProblem(graph, cluster).problem;
   Timeline timeline;
   StepObserver* observers[] = {&timeline};
   simulate(problem, {.device = IdVector<OpId, DeviceId>(graph.num_ops(), gpu0)}, observers);

@@ -47,13 +47,8 @@ TEST_SUITE("colocate") {
   }
 
   TEST_CASE("an op that is in a group is joined to no other; one that is not joins groups") {
-    OpGraphBuilder g;
-    for (const char* name : {"f0", "f1"}) g.add_op({.name = name});
-    for (const char* name : {"g0", "g1"})
-      g.set_forward(g.add_op({.name = name, .phase = Phase::backward}), OpId{0});
-    g.colocate(OpId{1}, "stated");
-    g.colocate(OpId{2}, "stated");
-    CHECK(groups(apply("colocate", std::move(g).build()).graph) == "f0 stated stated f0");
+    const OpGraph graph = graph_of("f0=0; f1=0,c:stated; g0=0,b:f0,c:stated; g1=0,b:f0");
+    CHECK(groups(apply("colocate", graph).graph) == "f0 stated stated f0");
   }
 
   TEST_CASE("without variables of its own an update goes with the layer whose gradient it reads") {
@@ -66,28 +61,9 @@ TEST_SUITE("forward_only") {
   // f0 -> f1 -> g1 -> g0, sum reads g0 and g1 (more of g1), step waits for sum. g0, g1
   // differentiate f0, f1; sum and step nothing.
   OpGraph chain() {
-    OpGraphBuilder g;
-    const OpId f0 = g.add_op({.name = "f0", .compute = 1ns, .persistent = 10_B});
-    const OpId f1 = g.add_op({.name = "f1", .compute = 2ns, .persistent = 20_B});
-    const auto back = [&](const char* name, Duration time, Phase phase) {
-      return g.add_op({.name = name, .compute = time, .temporary = 5_B, .phase = phase});
-    };
-    const OpId g1 = back("g1", 4ns, Phase::backward);
-    const OpId g0 = back("g0", 8ns, Phase::backward);
-    const OpId sum = back("sum", 16ns, Phase::update);
-    const OpId step = back("step", 32ns, Phase::update);
-    g.set_forward(g0, f0);
-    g.set_forward(g1, f1);
-    const TensorId t0 = g.add_tensor(f0, 100_B);
-    g.add_edge(t0, f1);
-    g.add_edge(t0, g0);
-    g.add_edge(g.add_tensor(f1, 50_B), g1);
-    const TensorId d1 = g.add_tensor(g1, 40_B);
-    g.add_edge(d1, g0);
-    g.add_edge(d1, sum);
-    g.add_edge(g.add_tensor(g0, 30_B), sum);
-    g.add_control(sum, step);
-    return std::move(g).build();
+    return graph_of(
+        "f0=1,w10 -t100> f1=2,w20 -50> g1=4,t5,b:f1 -d40> g0=8,t5,b:f0; f0 -t> g0; "
+        "g0 -30> sum16,t5,u; g1 -d> sum ~> step32,t5,u");
   }
 
   TEST_CASE("backward ops go with their forward op, the others with their largest input") {
@@ -120,18 +96,8 @@ TEST_SUITE("forward_only") {
   }
 
   TEST_CASE("a group goes with its forward op, or as one where its first member goes") {
-    OpGraphBuilder g;
-    const OpId f0 = g.add_op({.name = "f0"});
-    const OpId f1 = g.add_op({.name = "f1"});
-    const OpId b0 = g.add_op({.name = "b0", .phase = Phase::backward});
-    const OpId b1 = g.add_op({.name = "b1", .phase = Phase::backward});
-    const OpId c0 = g.add_op({.name = "c0", .phase = Phase::backward});
-    g.set_forward(b0, f0);
-    g.set_forward(b1, f1);
-    g.set_forward(c0, f0);
-    for (const OpId v : {b0, b1}) g.colocate(v, "back");  // without a forward op
-    for (const OpId v : {f1, c0}) g.colocate(v, "both");
-    const OpGraph graph = std::move(g).build();
+    const OpGraph graph = graph_of(  // the group "back" has no forward op
+        "f0=0; f1=0,c:both; b0=0,b:f0,c:back; b1=0,b:f1,c:back; c0=0,b:f0,c:both");
     CHECK(leaders(graph, apply("forward_only", graph)) == "f0 f1 f0 f0 f1");
   }
 
@@ -174,15 +140,9 @@ TEST_SUITE("baechi bundle") {
 TEST_SUITE("by_module") {
   // a -> b -> c, d and e beside; e was with d before.
   OpGraph modules() {
-    OpGraphBuilder g;
-    const char* of[] = {"net.left.conv", "net.left.norm", "net.right", "", "net.right.conv"};
-    const char* name[] = {"a", "b", "c", "d", "e"};
-    for (int i = 0; i < 5; ++i) g.add_op({.name = name[i], .compute = 1ns, .module = of[i]});
-    g.add_edge(g.add_tensor(OpId{0}, 1_B), OpId{1});
-    g.add_edge(g.add_tensor(OpId{1}, 1_B), OpId{2});
-    g.colocate(OpId{3}, "d");
-    g.colocate(OpId{4}, "d");
-    return std::move(g).build();
+    return graph_of(
+        "a1,i:net.left.conv -1> b1,i:net.left.norm -1> c1,i:net.right; d1,c:d; "
+        "e1,i:net.right.conv,c:d");
   }
 
   TEST_CASE("ops with a common path prefix are a group, and join the groups they were in") {
@@ -214,13 +174,7 @@ TEST_SUITE("prune, control_edges") {
   TEST_CASE("a free control edge takes no time and waits for no channel") {
     // a(10) sends t (100 bytes, 100 ns) to b, and c waits for a, both on the other device. As a
     // cost: t 10..110, then 4 bytes 110..114, c 114..115 beside b 110..130. Free: c 10..11.
-    OpGraphBuilder g;
-    const OpId a = g.add_op({.name = "a", .compute = 10ns});
-    const OpId b = g.add_op({.name = "b", .compute = 20ns});
-    const OpId c = g.add_op({.name = "c", .compute = 1ns});
-    g.add_edge(g.add_tensor(a, 100_B), b);
-    g.add_control(a, c);
-    const OpGraph costly = std::move(g).build();
+    const OpGraph costly = graph_of("a10 -100> b20; a ~> c1");
     const OpGraph free = apply("control_edges", costly, {{"as", "free"}}).graph;
     const Cluster cluster = gpus(3);
     const Placement p = on({gpu0, gpu1, gpu2});

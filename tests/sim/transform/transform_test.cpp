@@ -183,13 +183,7 @@ TEST_SUITE("coplace") {
   }
 
   TEST_CASE("existing groups are merged, under the shortest name") {
-    OpGraphBuilder g;
-    for (const char* name : {"a", "b", "c", "d"}) g.add_op({.name = name});
-    g.colocate(OpId{0}, "xx");
-    g.colocate(OpId{3}, "xx");
-    g.colocate(OpId{1}, "y");
-    g.add_edge(g.add_tensor(OpId{0}, 1_B), OpId{1});
-    CHECK(groups(apply("coplace", std::move(g).build()).graph) == "y y - y");
+    CHECK(groups(apply("coplace", graph_of("a0,c:xx -1> b0,c:y; c0; d0,c:xx")).graph) == "y y - y");
   }
 
   TEST_CASE("control edges count as readers, or do not") {

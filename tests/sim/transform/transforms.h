@@ -1,5 +1,6 @@
 /// Making and describing transformed graphs.
 #pragma once
+#include "sim/engine/simulation.h"
 #include "sim/random.h"
 #include "sim/transform/transform.h"
 #include "tests/small_graphs.h"
@@ -17,6 +18,11 @@ inline std::unique_ptr<Transform> transform(const std::string& name, const Value
 
 inline Transformed apply(const std::string& name, const OpGraph& graph, const Values& values = {}) {
   return transform(name, values)->apply(graph);
+}
+
+inline StepResult step_on_gpu0(const OpGraph& graph, const EngineOptions& engine = {}) {
+  return simulate(OwnedProblem(graph, gpus(1), engine).problem,
+                  {.device = IdVector<OpId, DeviceId>(graph.num_ops(), gpu0)});
 }
 
 /// Everything there is to a graph, as text.

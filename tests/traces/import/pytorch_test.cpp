@@ -30,27 +30,10 @@ struct Case : OwnedProblem {
 
 //   a(10 us) --100 B--> b(20 us)     a byte takes 1 ns
 //       \------100 B--> c(30 us)     b and c read the same tensor
-OpGraph two_readers() {
-  OpGraphBuilder g;
-  const OpId a = g.add_op({.name = "a", .compute = 10us});
-  const OpId b = g.add_op({.name = "b", .compute = 20us});
-  const OpId c = g.add_op({.name = "c", .compute = 30us});
-  const TensorId t = g.add_tensor(a, 100_B);
-  g.add_edge(t, b);
-  g.add_edge(t, c);
-  return std::move(g).build();
-}
+OpGraph two_readers() { return graph_of("a10000 -t100> b20000; a -t> c30000"); }
 
 //   a(10) --100 B--> b, --100 B--> c, --100 B--> d     1000 ns each, three tensors
-OpGraph three_tensors() {
-  OpGraphBuilder g;
-  const OpId a = g.add_op({.name = "a", .compute = 10ns});
-  for (const char* name : {"b", "c", "d"}) {
-    const OpId v = g.add_op({.name = name, .compute = 1000ns});
-    g.add_edge(g.add_tensor(a, 100_B), v);
-  }
-  return std::move(g).build();
-}
+OpGraph three_tensors() { return graph_of("a10 -100> b1000; a -100> c1000; a -100> d1000"); }
 
 //   a(10) --100 B--> b(10) --100 B--> c(10), whose output of 100 B nobody reads
 OpGraph chain() { return graph_of("a10 -100> b10 -100> c10 -100> ."); }
@@ -69,9 +52,7 @@ TEST_SUITE("pytorch") {
           "cluster: {devices: {count: 2, memory: 1 GiB}, fit: " +
           fit + "}\n");
       const ClusterChoice& choice = file.point(0).cluster;
-      OpGraphBuilder b;
-      b.add_tensor(b.add_op({.name = "a"}), Bytes{1'000'000});
-      const OpGraph graph = std::move(b).build();
+      const OpGraph graph = graph_of("a0 -1000000> .");
       const Cluster cluster = make_cluster(choice);
       return make_costs(choice, graph, cluster)->transfer(TensorId{0}, gpu0, gpu1);
     };
@@ -110,14 +91,7 @@ TEST_SUITE("pytorch") {
     // a's 50 B of weights and 100 B of output fill gpu0; b needs 20 B and a copy of 100 B on gpu1,
     // c in the original another copy. Ours copies a tensor once per device if the engine does; else
     // it returns to gpu0, where c needs nothing.
-    OpGraphBuilder g;
-    const OpId a = g.add_op({.name = "a", .compute = 1us, .persistent = 50_B});
-    const OpId b = g.add_op({.name = "b", .compute = 1us, .persistent = 20_B});
-    const OpId c = g.add_op({.name = "c", .compute = 1us});
-    const TensorId t = g.add_tensor(a, 100_B);
-    g.add_edge(t, b);
-    g.add_edge(t, c);
-    const Case tight(std::move(g).build(), 2, 160_B);
+    const Case tight(graph_of("a1000,w50 -t100> b1000,w20; a -t> c1000"), 2, 160_B);
     const std::string options = "variant=pytorch,uniform=false";
     CHECK_THROWS_WITH_AS(place("m_topo", options + ",compat=true", tight.problem),
                          "m_topo, as the original: RuntimeError in _place_ops (m_topo.py): 1 "
@@ -151,11 +125,7 @@ TEST_SUITE("pytorch") {
 
   TEST_CASE("received copies are charged") {
     // b's 60 B of weights and the copy of a's 100 B that it reads, where a is not: 160 B.
-    OpGraphBuilder g;
-    const OpId a = g.add_op({.name = "a", .compute = 1us});
-    const OpId b = g.add_op({.name = "b", .compute = 1us, .persistent = 60_B});
-    g.add_edge(g.add_tensor(a, 100_B), b);
-    const OpGraph graph = std::move(g).build();
+    const OpGraph graph = graph_of("a1000 -100> b1000,w60");
     const Case tight(graph, 2, 159_B);
     CHECK(place("m_topo", "uniform=false,fallback=false", tight.problem).device ==
           on({gpu0, gpu1}).device);

@@ -1,6 +1,7 @@
 #include "sim/collectives/collective_models.h"
 #include "sim/engine/simulation.h"
 #include "sim/transform/training/data_parallel.h"
+#include "tests/graph_text.h"
 #include "tests/message.h"
 #include "tests/prelude.h"
 #include "tests/sim/transform/transforms.h"
@@ -9,19 +10,8 @@ namespace {
 
 /// f -> b, which holds 100 B of gradient that u waits for; each has a kernel.
 OpGraph small_step(Duration measured = {}) {
-  OpGraphBuilder g;
-  const auto add = [&](const char* name, Bytes held, Phase phase) {
-    const OpId v =
-        g.add_op({.name = name, .compute = measured, .persistent = held, .phase = phase});
-    g.add_kernel(v, {.flops = 8, .traffic = 10_B});
-    return v;
-  };
-  const OpId f = add("f", 50_B, Phase::forward), b = add("b", 100_B, Phase::backward),
-             u = add("u", 200_B, Phase::update);
-  g.set_forward(b, f);
-  g.add_edge(g.add_tensor(f, 4_B), b);
-  g.add_control(b, u);
-  return std::move(g).build();
+  return graph_of(fmt::format("f{0},w50,f8,m10 -4> b{0},w100,f8,m10,b:f ~> u{0},w200,f8,m10,u",
+                              measured.count()));
 }
 
 }  // namespace
@@ -136,21 +126,10 @@ TEST_SUITE("as_sends") {
   //   gpu0: a0(10) -- m0 -- b0(5)
   //   gpu1: a1(30) -- m1 -- b1(5)      m0, m1: an all_reduce of 100 B; a byte takes 1 ns
   TEST_CASE("two ranks that are not ready at once, by hand") {
-    OpGraphBuilder g;
-    std::vector<OpId> members;
-    for (const char* rank : {"0", "1"}) {
-      const OpId a =
-          g.add_op({.name = fmt::format("a{}", rank), .compute = *rank == '0' ? 10ns : 30ns});
-      members.push_back(g.add_op({.name = fmt::format("m{}", rank)}));
-      const OpId b = g.add_op({.name = fmt::format("b{}", rank), .compute = 5ns});
-      g.add_control(a, members.back());
-      g.add_control(members.back(), b);
-    }
-    g.add_collective({.kind = CollectiveKind::all_reduce, .bytes = 100_B}, members);
-    IdVector<OpId, OpId> renumbered;
-    PlacedStep step{.graph = std::move(g).build(&renumbered)};
-    step.device.assign(6, gpu0);
-    for (const std::uint32_t added : {3U, 4U, 5U}) step.device[renumbered[OpId{added}]] = gpu1;
+    PlacedStep step{.graph = graph_of("a0=10 ~> m0=0,x:all_reduce/100 ~> b0=5; "
+                                      "a1=30 ~> m1=0,x:all_reduce/100 ~> b1=5")};
+    for (const OpId v : step.graph.ops())
+      step.device.push_back(step.graph.name(v).back() == '0' ? gpu0 : gpu1);
     // Together: both begin at 30, and 2 sends of 50 B take 100 ns.
     CHECK(sent_step(step, gpus(2)).makespan == 135ns);
     const PlacedStep sends = as_sends(step);
@@ -192,16 +171,9 @@ TEST_SUITE("as_sends") {
 
   TEST_CASE(
       "reductions are ops with work; an all_reduce of n ranks sends 2 (n - 1) times its bytes") {
-    OpGraphBuilder g;
-    std::vector<OpId> members;
-    PlacedStep step;
-    for (std::uint32_t i = 0; i < 4; ++i) {
-      members.push_back(g.add_op({.name = fmt::format("m{}", i)}));
-      step.device.push_back(DeviceId{i});
-    }
-    g.add_kernel(members[0], {.flops = 1});
-    g.add_collective({.kind = CollectiveKind::all_reduce, .bytes = 400_B}, members);
-    step.graph = std::move(g).build();
+    const PlacedStep step{graph_of("m0=0,f1,x:all_reduce/400; m1=0,x:all_reduce/400; "
+                                   "m2=0,x:all_reduce/400; m3=0,x:all_reduce/400"),
+                          on({gpu0, gpu1, gpu2, gpu3}).device};
     const OpGraph graph = as_sends(step).graph;
     Bytes sent;
     std::size_t sums = 0;
@@ -229,11 +201,7 @@ TEST_SUITE("as_sends") {
   }
 
   TEST_CASE("replicas that are not simulated are rejected by name") {
-    OpGraphBuilder g;
-    const OpId m = g.add_op({.name = "m"});
-    g.add_collective({.kind = CollectiveKind::all_gather, .bytes = 8_B, .ranks = 4},
-                     std::span(&m, 1));
-    const OpGraph graph = std::move(g).build();
+    const OpGraph graph = graph_of("m0,x:all_gather/8/4");
     CHECK(message<InputError>([&] { as_sends({graph, on({gpu0}).device}); }) ==
           "as_sends: the all_gather of 'm' has 4 ranks, 1 of them simulated; 'simulate: all' of "
           "data_parallel simulates every rank");

@@ -80,8 +80,7 @@ TEST_SUITE("data_parallel") {
     const auto moved = [](const Values& more) {
       Values values{{"replicas", "2"}, {"bucket", "1 B"}, {"first_bucket", "1 B"}};
       for (const auto& [key, value] : more) values[key] = value;
-      const PlacedStep step =
-          placed(two_gradients(), on({gpu0, gpu0, gpu0, gpu0, gpu0}).device, values);
+      const PlacedStep step = placed(two_gradients(), values);
       std::map<std::string, std::int64_t> bytes;
       for (const OpId v : step.graph.ops())
         if (step.graph.kind(v) == "Copy")
@@ -146,8 +145,7 @@ TEST_SUITE("data_parallel") {
     // Where sizes are assumed, updates do not wait: u1 is before b0@1, which ends at 105. 1 x 40 B
     // over 2 ranks take 40 ns.
     const OpGraph graph = apply("micro_batches", two_gradients(false), {{"count", "2"}}).graph;
-    const PlacedStep assumed = placed(graph, IdVector<OpId, DeviceId>(graph.num_ops(), gpu0),
-                                      {{"replicas", "2"}, {"gradients", "1"}});
+    const PlacedStep assumed = placed(graph, {{"replicas", "2"}, {"gradients", "1"}});
     CHECK(replicas_step(assumed, gpus(1)).makespan == 145ns);
   }
 

@@ -1,4 +1,5 @@
 #include "sim/engine/simulation.h"
+#include "tests/graph_text.h"
 #include "tests/message.h"
 #include "tests/prelude.h"
 #include "tests/sim/transform/transforms.h"
@@ -182,45 +183,19 @@ namespace {
 
 //   m0 -> m1 -> m2: modules of 10 ms with weights of 100 MB
 OpGraph three_modules() {
-  OpGraphBuilder g;
-  TensorId before{};
-  for (const char* name : {"m0", "m1", "m2"}) {
-    const OpId v =
-        g.add_op({.name = name, .compute = 10ms, .persistent = {100'000'000}, .module = name});
-    if (g.num_ops() > 1) g.add_edge(before, v);
-    before = g.add_tensor(v, 8_B);
-  }
-  return std::move(g).build();
+  return graph_of(
+      "m0=10000000,w100000000,i:m0 -8> m1=10000000,w100000000,i:m1 -8> "
+      "m2=10000000,w100000000,i:m2 -8> .");
 }
 
 //   f0 -> f1 -> b1 -> b0: weights of 20 MB; b1 and b0 take 5 ms, and write 20 MB of gradients that
 //   u1 and u0 read, which take 3 ms
 /// `kept`: gradients are persistent, as generators make them.
 OpGraph two_updates(bool kept = false) {
-  OpGraphBuilder g;
-  std::vector<OpId> forward;
-  OpId last{};
-  for (const char* name : {"f0", "f1"}) {
-    forward.push_back(g.add_op({.name = name, .persistent = {20'000'000}}));
-    if (forward.size() > 1) g.add_edge(g.add_tensor(last, 0_B), forward.back());
-    last = forward.back();
-  }
-  for (const std::size_t i : {1UL, 0UL}) {
-    const OpId b = g.add_op({.name = fmt::format("b{}", i),
-                             .compute = 5ms,
-                             .persistent = kept ? 20'000'000_B : 0_B,
-                             .phase = Phase::backward});
-    g.add_edge(g.add_tensor(last, 0_B), b);
-    g.set_forward(b, forward[i]);
-    const OpId u =
-        g.add_op({.name = fmt::format("u{}", i), .compute = 3ms, .phase = Phase::update});
-    if (kept)
-      g.add_control(b, u);
-    else
-      g.add_edge(g.add_tensor(b, {20'000'000}), u);
-    last = b;
-  }
-  return std::move(g).build();
+  return graph_of(
+      fmt::format("f0=0,w20000000 -0> f1=0,w20000000 -0> b1=5000000,{0},b:f1 {1} u1=3000000,u; "
+                  "b1 -0> b0=5000000,{0},b:f0 {1} u0=3000000,u",
+                  kept ? "w20000000" : "w0", kept ? "~>" : "-20000000>"));
 }
 
 /// On gpu0, with home gpu1 behind a link of 10 GB/s in each direction.

@@ -47,13 +47,7 @@ TEST_SUITE("micro_batches") {
     const auto peak = [](const char* count, const char* weights) {
       const OpGraph graph =
           apply("micro_batches", one_layer(), {{"count", count}, {"weights", weights}}).graph;
-      const Cluster cluster = gpus(1);
-      const ProfiledCosts costs(graph, cluster);
-      Placement placement;
-      placement.device = IdVector<OpId, DeviceId>(graph.num_ops());
-      return simulate({graph, cluster, costs, {.queue = ReadyOrder::program}}, placement)
-          .devices[gpu0]
-          .peak;
+      return step_on_gpu0(graph, {.queue = ReadyOrder::program}).devices[gpu0].peak;
     };
     CHECK(peak("1", "shared") == 208_B);
     CHECK(peak("2", "shared") == 308_B);
@@ -62,29 +56,22 @@ TEST_SUITE("micro_batches") {
   }
 
   TEST_CASE("towers have groups of their own") {
-    OpGraphBuilder g;
-    g.colocate(g.add_op({.name = "a"}), "left");
-    g.colocate(g.add_op({.name = "b"}), "left");
-    const OpGraph graph =
-        apply("micro_batches", std::move(g).build(), {{"count", "2"}, {"weights", "own"}}).graph;
+    const OpGraph graph = apply("micro_batches", graph_of("a0,c:left; b0,c:left"),
+                                {{"count", "2"}, {"weights", "own"}})
+                              .graph;
     CHECK(groups(graph) == "left left left@1 left@1");
   }
 
   TEST_CASE("a group named like an op with weights is a different group") {
     // w, with weights of its own, is in no group; x and y are in group "w", and may be elsewhere.
-    OpGraphBuilder g;
-    g.add_op({.name = "w", .persistent = 100_B});
-    for (const char* name : {"x", "y"}) g.colocate(g.add_op({.name = name}), "w");
-    const OpGraph graph = apply("micro_batches", std::move(g).build(), {{"count", "2"}}).graph;
+    const OpGraph graph =
+        apply("micro_batches", graph_of("w0,w100; x0,c:w; y0,c:w"), {{"count", "2"}}).graph;
     CHECK(groups(graph) == "w w@2 w@2 w w@2 w@2");
   }
 
   TEST_CASE("copies are identified by their origin, not by name") {
     // b@1 is an op of the graph: its copies have one more @. Copies of copies are of the first.
-    OpGraphBuilder g;
-    for (const char* name : {"b", "b@1"})
-      g.add_op({.name = name, .compute = 1ns, .phase = Phase::backward});
-    const OpGraph graph = std::move(g).build();
+    const OpGraph graph = graph_of("b1,b; b@1=1,b");
     for (const OpId v : graph.ops()) CHECK(graph.micro_batch(v).first == v);
     const OpGraph twice = apply("micro_batches", graph, {{"count", "2"}}).graph;
     CHECK(twice.find("b@@1").has_value());
@@ -107,16 +94,9 @@ namespace {
 //     \______\______/______/
 //            AddN s(50), 5 flops, 500 B, then t(1)
 OpGraph sum_of_four() {
-  OpGraphBuilder g;
-  std::vector<TensorId> terms;
-  for (const char* name : {"a", "b", "c", "d"})
-    terms.push_back(
-        g.add_tensor(g.add_op({.name = name, .kind = "MatMul", .compute = 1ns}), 100_B));
-  const OpId s = g.add_op({.name = "s", .kind = "AddN", .compute = 50ns, .phase = Phase::backward});
-  g.add_kernel(s, {.flops = 5, .traffic = 500_B});
-  for (const TensorId t : terms) g.add_edge(t, s);
-  g.add_edge(g.add_tensor(s, 100_B), g.add_op({.name = "t", .compute = 1ns}));
-  return std::move(g).build();
+  return graph_of(
+      "a1,k:MatMul; b1,k:MatMul; c1,k:MatMul; d1,k:MatMul; a -100> s50,k:AddN,b,f5,m500 -100> t1; "
+      "b -100> s; c -100> s; d -100> s");
 }
 
 /// Random ops that write a tensor, and AddN ops of some of the tensors.
@@ -174,16 +154,9 @@ TEST_SUITE("split_sums") {
   }
 
   TEST_CASE("a control edge is no term") {
-    OpGraphBuilder g;
-    const OpId before = g.add_op({.name = "before"});
-    std::vector<TensorId> terms;
-    for (const char* name : {"a", "b", "c"})
-      terms.push_back(g.add_tensor(g.add_op({.name = name, .compute = 1ns}), 100_B));
-    const OpId s = g.add_op({.name = "s", .kind = "AddN", .compute = 40ns});
-    for (const TensorId t : terms) g.add_edge(t, s);
-    g.add_control(before, s);
-    // 3 terms and the sum: 2 and a sum on gpu1; there remain one, that sum and the whole sum.
-    const OpGraph made = split(std::move(g).build(), {gpu0, gpu1, gpu1, gpu0, gpu0}).graph;
+    const OpGraph graph =
+        graph_of("before0; a1; b1; c1; a -100> s40,k:AddN; b -100> s; c -100> s; before ~> s");
+    const OpGraph made = split(graph, {gpu0, gpu1, gpu1, gpu0, gpu0}).graph;
     CHECK(made.op(made.find("s/on_1").value()).compute == 30ns);
     CHECK(made.op(made.find("s").value()).compute == 30ns);
   }

@@ -1,4 +1,5 @@
 #include "sim/engine/simulation.h"
+#include "tests/graph_text.h"
 #include "tests/message.h"
 #include "tests/prelude.h"
 #include "tests/sim/transform/transforms.h"
@@ -36,13 +37,7 @@ OpGraph between_exchanges(const Exchanges& given) {
 }
 
 /// 1 B takes 1 ns, so that a ring gathers 400 B of 4 ranks in 300 ns.
-Duration makespan(const OpGraph& graph) {
-  const Cluster cluster = gpus(1);
-  const ProfiledCosts costs(graph, cluster);
-  Placement placement;
-  placement.device.assign(graph.num_ops(), gpu0);
-  return simulate({graph, cluster, costs, {}}, placement).makespan;
-}
+Duration makespan(const OpGraph& graph) { return step_on_gpu0(graph).makespan; }
 
 Duration overlapped(const OpGraph& graph, const Values& values = {}) {
   return makespan(apply("overlap_exchanges", graph, values).graph);
@@ -68,17 +63,9 @@ TEST_SUITE("overlap_exchanges") {
 
   // x until 10, experts until 1010, y until 1020; the second exchange begins at 1010.
   TEST_CASE("all_to_all of experts overlaps with other micro-batches") {
-    OpGraphBuilder b;
-    const OpId x = b.add_op({.name = "x", .compute = 10ns}), to = b.add_op({.name = "to"}),
-               p = b.add_op({.name = "expert_0", .compute = 1000ns}),
-               from = b.add_op({.name = "from"}), y = b.add_op({.name = "y", .compute = 10ns});
-    const std::vector<OpId> ops{x, to, p, from, y};
-    for (std::size_t i = 0; i + 1 < ops.size(); ++i)
-      b.add_edge(b.add_tensor(ops[i], 100_B), ops[i + 1]);
-    for (const OpId member : {to, from})
-      b.add_collective({.kind = CollectiveKind::all_to_all, .bytes = 400_B, .ranks = 4},
-                       {{member}});
-    const OpGraph graph = std::move(b).build();
+    const OpGraph graph = graph_of(
+        "x10 -100> to0,x:all_to_all/400/4/a -100> expert_0=1000 -100> "
+        "from0,x:all_to_all/400/4/b -100> y10");
     const Duration exchange = (makespan(graph) - 1020ns) / 2;
     CHECK(exchange > 10ns);
     CHECK(overlapped(graph) == makespan(graph));

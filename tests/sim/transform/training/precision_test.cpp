@@ -1,3 +1,4 @@
+#include "tests/graph_text.h"
 #include "tests/message.h"
 #include "tests/prelude.h"
 #include "tests/sim/transform/transforms.h"
@@ -7,33 +8,11 @@ namespace {
 /// conv(40 B of weights) -> norm -> grad of conv(40 B of gradients) -> update(80 B of its own).
 /// Tensors: 100 B, 60 B, and 40 B of weight gradient. Each op has a kernel of 100 B of traffic.
 OpGraph training(bool work) {
-  OpGraphBuilder b;
-  const auto add = [&](OpSpec spec) {
-    const OpId v = b.add_op(spec);
-    if (work) b.add_kernel(v, {.flops = 1000, .traffic = 100_B});
-    return v;
-  };
-  const Duration time = work ? 0ns : 30ns;
-  const OpId conv = add(
-      {.name = "conv", .kind = "Conv2d", .compute = time, .persistent = 40_B, .temporary = 10_B});
-  const OpId norm = add({.name = "norm", .kind = "LayerNorm", .compute = time, .temporary = 10_B});
-  const OpId grad = add({.name = "grad",
-                         .kind = "Conv2dBackward",
-                         .compute = time,
-                         .persistent = 40_B,
-                         .phase = Phase::backward});
-  const OpId relu = add({.name = "relu", .kind = "ReLU", .compute = time});
-  const OpId update = add({.name = "update",
-                           .kind = "Adam",
-                           .compute = time,
-                           .persistent = 80_B,
-                           .phase = Phase::update});
-  b.add_edge(b.add_tensor(conv, 100_B), norm);
-  const TensorId normed = b.add_tensor(norm, 60_B);
-  b.add_edge(normed, grad);
-  b.add_edge(normed, relu);
-  b.add_edge(b.add_tensor(grad, 40_B), update);
-  return std::move(b).build();
+  return graph_of(
+      fmt::format("conv{0},k:Conv2d,w40,t10 -100> norm{0},k:LayerNorm,t10 -x60> "
+                  "grad{0},k:Conv2dBackward,w40,b -g40> .; norm -x> relu{0},k:ReLU; "
+                  "grad -g> update{0},k:Adam,w80,u",
+                  work ? "=0,f1000,m100" : "=30"));
 }
 
 const Op& op_named(const OpGraph& graph, std::string_view name) {
@@ -54,20 +33,9 @@ TEST_SUITE("precision") {
       for (const bool timed : {false, true}) {
         CAPTURE(updated);
         CAPTURE(timed);
-        OpGraphBuilder b;
-        const OpId fc = b.add_op({.name = "fc", .kind = "Linear", .persistent = 400_B});
-        if (!timed) b.add_kernel(fc, {.flops = 1000, .traffic = 400_B});
-        const OpId grad =
-            b.add_op({.name = "grad", .kind = "LinearBackward", .phase = Phase::backward});
-        b.set_forward(grad, fc);
-        const TensorId gradient = b.add_tensor(grad, 400_B);
-        b.add_edge(b.add_tensor(fc, 8_B), grad);
-        if (updated)
-          b.add_edge(
-              gradient,
-              b.add_op(
-                  {.name = "update", .kind = "Adam", .persistent = 800_B, .phase = Phase::update}));
-        const OpGraph graph = std::move(b).build();
+        const OpGraph graph = graph_of(
+            fmt::format("fc0,k:Linear,w400{} -8> grad0,k:LinearBackward,b:fc -400> {}",
+                        timed ? "" : ",f1000,m400", updated ? "update0,k:Adam,w800,u" : "."));
         const OpGraph autocast = transform("precision", {{"to", "amp"}})->apply(graph).graph;
         CHECK(autocast.find("fc/half").has_value() == !timed);  // casts fp32 weights in each pass
         const OpGraph half = transform("precision", {{"to", "fp16"}})->apply(graph).graph;
@@ -229,15 +197,10 @@ TEST_SUITE("precision") {
   }
 
   TEST_CASE("frozen weights are not cast in every step") {
-    for (const Bytes gradients : {0_B, 40_B}) {
-      OpGraphBuilder b;
-      const OpId op = b.add_op({.name = "a", .persistent = 40_B});
-      b.add_kernel(op, {.flops = 1000});
-      b.set_forward(b.add_op({.name = "a_grad", .persistent = gradients, .phase = Phase::backward}),
-                    op);
-      b.add_op({.name = "u", .phase = Phase::update});
-      const OpGraph made = apply("precision", std::move(b).build(), {{"to", "bf16"}}).graph;
-      CHECK(made.find("a/half").has_value() == (gradients > 0_B));
+    for (const int gradients : {0, 40}) {
+      const OpGraph graph = graph_of(fmt::format("a0,w40,f1000; a_grad0,w{},b:a; u0,u", gradients));
+      const OpGraph made = apply("precision", graph, {{"to", "bf16"}}).graph;
+      CHECK(made.find("a/half").has_value() == (gradients > 0));
     }
   }
 
@@ -298,18 +261,9 @@ TEST_SUITE("precision") {
   TEST_CASE("the update op holds the master weights, and the cast follows it") {
     // f and g, 40 B of weights each, are one group with their updates. Only f's backward op says
     // whose gradient it makes, so u1 updates f; either may update g, and the first stands for both.
-    OpGraphBuilder b;
-    const OpId f = b.add_op({.name = "f", .persistent = 40_B});
-    const OpId g = b.add_op({.name = "g", .persistent = 40_B});
-    const OpId back = b.add_op({.name = "back", .phase = Phase::backward});
-    const OpId u0 = b.add_op({.name = "u0", .persistent = 80_B, .phase = Phase::update});
-    const OpId u1 = b.add_op({.name = "u1", .persistent = 80_B, .phase = Phase::update});
-    for (const OpId v : {f, g, back, u0, u1}) b.add_kernel(v, {.traffic = 100_B});
-    b.add_edge(b.add_tensor(f, 10_B), g);
-    b.add_edge(b.add_tensor(g, 10_B), back);
-    b.add_edge(b.add_tensor(back, 40_B), u1);
-    b.set_forward(back, f);
-    OpGraph graph = std::move(b).build();
+    OpGraph graph = graph_of(
+        "f0,w40,m100 -10> g0,w40,m100 -10> back0,m100,b:f; u0=0,w80,m100,u; "
+        "back -40> u1=0,w80,m100,u");
     const std::vector<std::string> names{"all"};
     graph = graph.with_groups(IdVector<OpId, GroupId>(graph.num_ops(), GroupId{1}), names);
     for (const char* to : {"fp16", "bf16", "amp"}) {
@@ -357,17 +311,9 @@ TEST_SUITE("precision") {
 
   // dense -> loss -> loss_grad -> dense_grad: the loss computes in 32 bits from logits in 16 bits.
   TEST_CASE("a gradient has the dtype of its value") {
-    OpGraphBuilder b;
-    const OpId dense = b.add_op({.name = "dense"});
-    const OpId loss = b.add_op({.name = "loss", .kind = "Loss"});
-    const OpId loss_grad = b.add_op({.name = "loss_grad", .phase = Phase::backward});
-    const OpId dense_grad = b.add_op({.name = "dense_grad", .phase = Phase::backward});
-    b.set_forward(loss_grad, loss);
-    b.set_forward(dense_grad, dense);
-    b.add_edge(b.add_tensor(dense, 80_B), loss);
-    b.add_edge(b.add_tensor(loss, 80_B), loss_grad);  // what it keeps
-    b.add_edge(b.add_tensor(loss_grad, 80_B), dense_grad);
-    const OpGraph half = apply("precision", std::move(b).build(), {{"to", "bf16"}}).graph;
+    const OpGraph graph =
+        graph_of("dense0 -80> loss0,k:Loss -80> loss_grad0,b:loss -80> dense_grad0,b:dense");
+    const OpGraph half = apply("precision", graph, {{"to", "bf16"}}).graph;
     CHECK(written(half, "dense") == 40_B);
     CHECK(written(half, "loss") == 80_B);
     CHECK(written(half, "loss_grad") == 40_B);
@@ -376,23 +322,9 @@ TEST_SUITE("precision") {
   // A layer of 40 B is frozen, another has 40 B, of which adapters of 8 B are trained: their
   // gradients are as large. Halves: 20 B each; master weights of the adapters alone, 8 B.
   TEST_CASE("frozen weights have no master weights") {
-    OpGraphBuilder b;
-    const OpId frozen = b.add_op({.name = "frozen", .kind = "Linear", .persistent = 40_B}),
-               adapted = b.add_op({.name = "adapted", .kind = "Linear", .persistent = 40_B}),
-               grad = b.add_op({.name = "adapted_grad",
-                                .kind = "LinearBackward",
-                                .persistent = 8_B,
-                                .phase = Phase::backward}),
-               update = b.add_op({.name = "adapted_update",
-                                  .kind = "Adam",
-                                  .persistent = 16_B,
-                                  .phase = Phase::update});
-    b.add_edge(b.add_tensor(frozen, 10_B), adapted);
-    b.add_edge(b.add_tensor(adapted, 10_B), grad);
-    b.set_forward(grad, adapted);
-    for (const OpId v : {adapted, grad, update}) b.colocate(v, "adapted");
-    b.add_control(grad, update);
-    const OpGraph graph = std::move(b).build();
+    const OpGraph graph = graph_of(
+        "frozen0,k:Linear,w40 -10> adapted0,k:Linear,w40,c:x -10> "
+        "adapted_grad0,k:LinearBackward,w8,b:adapted,c:x ~> adapted_update0,k:Adam,w16,u,c:x");
     const auto held = [&](const OpGraph& of, const char* name) {
       return op_named(of, name).persistent;
     };
@@ -483,10 +415,9 @@ TEST_SUITE("precision") {
   }
 
   TEST_CASE("a convolution fused with its norm is excepted only by a word for it or a pattern") {
-    OpGraphBuilder b;
-    for (const char* kind : {"Conv2dBatchNormReLU", "BatchNorm2d"})
-      b.add_kernel(b.add_op({.name = kind, .kind = kind}), {.flops = 100, .traffic = 80_B});
-    const OpGraph graph = std::move(b).build();
+    const OpGraph graph = graph_of(
+        "Conv2dBatchNormReLU=0,k:Conv2dBatchNormReLU,f100,m80; "
+        "BatchNorm2d=0,k:BatchNorm2d,f100,m80");
     const OpGraph half = apply("precision", graph, {{"to", "fp16"}}).graph;
     CHECK(work(half, "Conv2dBatchNormReLU").traffic == 40_B);
     CHECK(work(half, "Conv2dBatchNormReLU").precision == Precision::fp16);
@@ -500,15 +431,7 @@ TEST_SUITE("precision") {
   // f holds 40 B of weights and 80 B of Adam's, as its gradient of 40 B tells: the half copy is 20
   // B.
   TEST_CASE("weights and optimizer state in one op: the weights are as large as their gradient") {
-    OpGraphBuilder b;
-    const OpId f = b.add_op({.name = "f", .persistent = 120_B});
-    const OpId g = b.add_op({.name = "g", .phase = Phase::backward});
-    const OpId u = b.add_op({.name = "u", .phase = Phase::update});
-    b.set_forward(g, f);
-    for (const OpId v : {f, g, u}) b.add_kernel(v, {.traffic = 100_B});
-    b.add_edge(b.add_tensor(f, 8_B), g);
-    b.add_edge(b.add_tensor(g, 40_B), u);
-    const OpGraph graph = std::move(b).build();
+    const OpGraph graph = graph_of("f0,w120,m100 -8> g0,m100,b:f -40> u0,m100,u");
     for (const char* to : {"amp", "bf16"}) {
       const OpGraph half = apply("precision", graph, {{"to", to}}).graph;
       CHECK(op_named(half, "f").persistent == 120_B + 20_B);
@@ -517,16 +440,8 @@ TEST_SUITE("precision") {
   }
 
   TEST_CASE("excepted ops keep weights, gradients and optimizer state, and are not cast") {
-    OpGraphBuilder b;
-    const OpId f = b.add_op({.name = "f", .kind = "LayerNorm", .persistent = 40_B});
-    const OpId g =
-        b.add_op({.name = "g", .kind = "Back", .persistent = 40_B, .phase = Phase::backward});
-    const OpId u = b.add_op({.name = "u", .persistent = 80_B, .phase = Phase::update});
-    b.set_forward(g, f);
-    for (const OpId v : {f, g, u}) b.add_kernel(v, {.traffic = 100_B});
-    b.add_edge(b.add_tensor(f, 8_B), g);
-    b.add_control(g, u);
-    const OpGraph graph = std::move(b).build();
+    const OpGraph graph =
+        graph_of("f0,k:LayerNorm,w40,m100 -8> g0,k:Back,w40,m100,b:f ~> u0,w80,m100,u");
     for (const char* master : {"true", "false"}) {
       const OpGraph half =
           apply("precision", graph, {{"to", "bf16"}, {"master_weights", master}}).graph;
@@ -540,17 +455,8 @@ TEST_SUITE("precision") {
 
   TEST_CASE("weights are cast when all that follows their update has ended") {
     // g -> clip -> adam: the cast of the weights follows adam, not clip.
-    OpGraphBuilder b;
-    const OpId f = b.add_op({.name = "f", .persistent = 40_B});
-    const OpId g = b.add_op({.name = "g", .persistent = 40_B, .phase = Phase::backward});
-    b.set_forward(g, f);
-    b.add_edge(b.add_tensor(f, 8_B), g);
-    const OpId clip = b.add_op({.name = "clip", .phase = Phase::update});
-    const OpId adam = b.add_op({.name = "adam", .persistent = 80_B, .phase = Phase::update});
-    for (const OpId v : {f, g, clip, adam}) b.add_kernel(v, {.flops = 1});
-    b.add_control(g, clip);
-    b.add_control(clip, adam);
-    const OpGraph made = apply("precision", std::move(b).build(), {{"to", "fp16"}}).graph;
+    const OpGraph graph = graph_of("f0,w40,f1 -8> g0,w40,f1,b:f ~> clip0,f1,u ~> adam0,w80,f1,u");
+    const OpGraph made = apply("precision", graph, {{"to", "fp16"}}).graph;
     const auto before = made.predecessors(*made.find("f/half"));
     REQUIRE(before.size() == 1);
     CHECK(made.name(before[0]) == "adam");

@@ -34,14 +34,6 @@ OpGraph two_layers() {
   return std::move(b).build();
 }
 
-StepResult on_one_device(const OpGraph& graph) {
-  const Cluster cluster = gpus(1);
-  const ProfiledCosts costs(graph, cluster);
-  Placement placement;
-  placement.device.assign(graph.num_ops(), gpu0);
-  return simulate({graph, cluster, costs}, placement);
-}
-
 std::set<std::string> again(const OpGraph& graph) {
   std::set<std::string> names;
   for (const OpId v : graph.ops())
@@ -57,21 +49,21 @@ TEST_SUITE("recompute") {
   TEST_CASE("offloaded tensors are freed in between, and loading them takes no time") {
     const OpGraph graph = apply("recompute", two_layers(), {{"from_host", "true"}}).graph;
     CHECK(again(graph) == std::set<std::string>{"h.0.a", "h.1.a", "h.1.b"});
-    const StepResult step = on_one_device(graph);
+    const StepResult step = step_on_gpu0(graph);
     CHECK(step.makespan == 120ns);
     CHECK(step.devices[gpu0].peak == 14_B + 310_B);
   }
 
   TEST_CASE("time and memory of a step, by hand") {
     // 4 x 10 + 4 x 20 ns, 14 B of weights; all four tensors and a gradient at the turn.
-    const StepResult before = on_one_device(two_layers());
+    const StepResult before = step_on_gpu0(two_layers());
     CHECK(before.makespan == 120ns);
     CHECK(before.devices[gpu0].peak == 14_B + 410_B);
     // Only what h.0.b writes leaves its layer. The other three run again: 3 x 10 ns. At the turn
     // there are h.0.b's tensor, and those of h.1.a and h.1.b for the second time.
     const OpGraph graph = apply("recompute", two_layers()).graph;
     CHECK(again(graph) == std::set<std::string>{"h.0.a", "h.1.a", "h.1.b"});
-    const StepResult after = on_one_device(graph);
+    const StepResult after = step_on_gpu0(graph);
     CHECK(after.makespan == 150ns);
     CHECK(after.devices[gpu0].peak == 14_B + 310_B);
   }
@@ -122,18 +114,10 @@ TEST_SUITE("recompute") {
 
   TEST_CASE("tensors that a collective overwrites are recomputed, too") {
     //   h.0.a -> all_reduce in place -> h.0.b -> back, which also reads the sum.
-    OpGraphBuilder b;
-    const OpId a = b.add_op({.name = "h.0.a", .compute = 10ns});
-    const OpId sum = b.add_op({.name = "h.0.sum"});
-    b.add_edge(b.add_tensor(a, 8_B, true), sum);
-    const TensorId total = b.add_tensor(sum, 8_B);
-    const OpId c = b.add_op({.name = "h.0.b", .compute = 10ns});
-    b.add_edge(total, c);
-    const OpId back = b.add_op({.name = "back", .compute = 10ns, .phase = Phase::backward});
-    b.add_edge(b.add_tensor(c, 8_B), back);
-    b.add_edge(total, back);
-    b.add_collective({.bytes = 8_B, .ranks = 2}, {{sum}});
-    const OpGraph graph = apply("recompute", std::move(b).build()).graph;
+    const OpGraph graph =
+        apply("recompute", graph_of("h.0.a=10 -&8> h.0.sum=0,x:all_reduce/8/2 -t8> h.0.b=10 -8> "
+                                    "back10,b; h.0.sum -t> back"))
+            .graph;
     const OpId again = *graph.find("h.0.sum/again");
     REQUIRE(graph.in_edges(again).size() == 1);
     CHECK(graph.name(graph.edge(*graph.in_edges(again).begin()).src) == "h.0.a/again");
@@ -141,23 +125,13 @@ TEST_SUITE("recompute") {
 
   TEST_CASE("the members of a collective are recomputed together") {
     //   On two ranks: h.0.a -> all_reduce -> h.0.b; only the first rank's b' reads the sum.
-    OpGraphBuilder b;
-    std::vector<OpId> sums;
-    for (const char* rank : {"0", "1"}) {
-      const auto name = [&](const char* of) { return fmt::format("h.{}{}", of, rank); };
-      const OpId a = b.add_op({.name = name("0.a"), .compute = 10ns});
-      const OpId sum = b.add_op({.name = name("0.sum")});
-      b.add_edge(b.add_tensor(a, 8_B), sum);
-      const TensorId total = b.add_tensor(sum, 8_B);
-      const OpId c = b.add_op({.name = name("0.b"), .compute = 10ns});
-      b.add_edge(total, c);
-      const OpId back = b.add_op({.name = name("1.back"), .phase = Phase::backward});
-      b.add_edge(b.add_tensor(c, 8_B), back);
-      if (*rank == '0') b.add_edge(total, back);
-      sums.push_back(sum);
-    }
-    b.add_collective({.bytes = 8_B}, sums);
-    const OpGraph graph = apply("recompute", std::move(b).build(), {{"segments", "1"}}).graph;
+    std::string text;
+    for (const int rank : {0, 1})
+      text += fmt::format(
+          "h.0.a{0}=10 -8> h.0.sum{0}=0,x:all_reduce/8 -t8> h.0.b{0}=10 -8> h.1.back{0}=0,b;",
+          rank);
+    text += "h.0.sum0 -t> h.1.back0";
+    const OpGraph graph = apply("recompute", graph_of(text), {{"segments", "1"}}).graph;
     REQUIRE(graph.collectives().size() == 2);
     const Collective& second = *(graph.collectives().begin() + 1);
     CHECK(second.members == 2);

@@ -1,4 +1,5 @@
 #include "sim/pipeline/pipeline.h"
+#include "tests/graph_text.h"
 #include "tests/message.h"
 #include "tests/prelude.h"
 #include "tests/random_problems.h"
@@ -9,41 +10,15 @@ namespace {
 /// f0 (10 ns, gpu0) --100 B--> f1 (10 ns, gpu1) -> d1 (20 ns, gpu1) --100 B--> d0 (10 ns, gpu0).
 /// w1 (30 ns, gpu1) makes a gradient of weights beside d1, from the same tensor; both update.
 OpGraph two_stages() {
-  OpGraphBuilder b;
-  const auto add = [&](const char* name, Duration time, Phase phase) {
-    return b.add_op({.name = name, .compute = time, .phase = phase});
-  };
-  const OpId f0 = add("f0", 10ns, Phase::forward), f1 = add("f1", 10ns, Phase::forward),
-             d1 = add("d1", 20ns, Phase::backward), w1 = add("w1", 30ns, Phase::backward),
-             u1 = add("u1", 5ns, Phase::update), d0 = add("d0", 10ns, Phase::backward),
-             u0 = add("u0", 5ns, Phase::update);
-  b.set_forward(d1, f1);
-  b.set_forward(w1, f1);
-  b.set_forward(d0, f0);
-  b.add_edge(b.add_tensor(f0, 100_B), f1);
-  const TensorId activation = b.add_tensor(f1, 10_B);
-  b.add_edge(activation, d1);
-  b.add_edge(activation, w1);
-  b.add_edge(b.add_tensor(d1, 100_B), d0);
-  b.add_edge(b.add_tensor(w1, 50_B), u1);
-  b.add_edge(b.add_tensor(d0, 50_B), u0);
-  return std::move(b).build();
+  return graph_of(
+      "f0=10 -100> f1=10 -t10> d1=20,b:f1; f1 -t> w1=30,b:f1; u1=5,u; "
+      "d1 -100> d0=10,b:f0 -50> u0=5,u; w1 -50> u1");
 }
 
 /// f0 (10 ns) --sent--> f1 (10 ns) --kept--> d1 (`backward`) --gradient--> d0 (10 ns).
 OpGraph two_passes(Bytes sent, Bytes kept, Duration backward, Bytes gradient) {
-  OpGraphBuilder b;
-  const auto add = [&](const char* name, Duration time, Phase phase) {
-    return b.add_op({.name = name, .compute = time, .phase = phase});
-  };
-  const OpId f0 = add("f0", 10ns, Phase::forward), f1 = add("f1", 10ns, Phase::forward),
-             d1 = add("d1", backward, Phase::backward), d0 = add("d0", 10ns, Phase::backward);
-  b.set_forward(d1, f1);
-  b.set_forward(d0, f0);
-  b.add_edge(b.add_tensor(f0, sent), f1);
-  b.add_edge(b.add_tensor(f1, kept), d1);
-  b.add_edge(b.add_tensor(d1, gradient), d0);
-  return std::move(b).build();
+  return graph_of(fmt::format("f0=10 -{}> f1=10 -{}> d1={},b:f1 -{}> d0=10,b:f0", sent.count,
+                              kept.count, backward.count(), gradient.count));
 }
 
 IdVector<OpId, DeviceId> stages() { return on({gpu0, gpu1, gpu1, gpu1, gpu1, gpu0, gpu0}).device; }
@@ -104,22 +79,8 @@ TEST_SUITE("send_after_pass") {
   }
 
   TEST_CASE("a device with two stages frees the tensors of the later one first") {
-    OpGraphBuilder b;
-    const auto add = [&](const char* name, Phase phase, Bytes temporary = {}) {
-      return b.add_op({.name = name, .compute = 10ns, .temporary = temporary, .phase = phase});
-    };
-    const OpId f0 = add("f0", Phase::forward), f1 = add("f1", Phase::forward),
-               f2 = add("f2", Phase::forward), d2 = add("d2", Phase::backward),
-               d1 = add("d1", Phase::backward), d0 = add("d0", Phase::backward, 1000_B);
-    b.set_forward(d2, f2);
-    b.set_forward(d1, f1);
-    b.set_forward(d0, f0);
-    b.add_edge(b.add_tensor(f0, 10_B), f1);
-    b.add_edge(b.add_tensor(f1, 100_B), f2);
-    b.add_edge(b.add_tensor(f2, 1_B), d2);
-    b.add_edge(b.add_tensor(d2, 100_B), d1);
-    b.add_edge(b.add_tensor(d1, 20_B), d0);
-    const OpGraph graph = std::move(b).build();
+    const OpGraph graph = graph_of(
+        "f0=10 -10> f1=10 -100> f2=10 -1> d2=10,b:f2 -100> d1=10,b:f1 -20> d0=10,t1000,b:f0");
     const PlacedStep step =
         transform("send_after_pass")
             ->after_placing(graph, on({gpu0, gpu1, gpu0, gpu0, gpu1, gpu0}).device);

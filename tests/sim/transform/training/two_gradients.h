@@ -42,19 +42,20 @@ inline PlacedStep placed(const OpGraph& graph, const IdVector<OpId, DeviceId>& d
   return made->after_placing(made->apply(graph).graph, device);
 }
 
+/// All on gpu0.
+inline PlacedStep placed(const OpGraph& graph, const Values& values) {
+  return placed(graph, IdVector<OpId, DeviceId>(graph.num_ops(), gpu0), values);
+}
+
 inline StepResult replicas_step(const PlacedStep& step, const Cluster& cluster,
                                 EngineOptions engine = {}) {
-  const ProfiledCosts costs(step.graph, cluster);
-  Placement placement;
-  placement.device = step.device;
-  return simulate({step.graph, cluster, costs, engine}, placement);
+  return simulate(OwnedProblem(step.graph, cluster, engine).problem, {.device = step.device});
 }
 
 /// The step of two_gradients() on one device; 1 B takes 1 ns, also to the other replica.
 inline StepResult replicas_trained(Values values, bool tensors = true) {
   values.emplace("replicas", "2");
-  const OpGraph graph = two_gradients(tensors);
-  return replicas_step(placed(graph, on({gpu0, gpu0, gpu0, gpu0, gpu0}).device, values), gpus(1));
+  return replicas_step(placed(two_gradients(tensors), values), gpus(1));
 }
 
 /// Whether the graph has persistent bytes of gradients or optimizer state.

@@ -10,8 +10,7 @@ TEST_SUITE("zero") {
   // in 10 and 10.
   TEST_CASE("new weights are gathered, or broadcast by each replica that has a share") {
     const auto gathered = [](const Values& values) {
-      const PlacedStep step =
-          placed(two_gradients(), on({gpu0, gpu0, gpu0, gpu0, gpu0}).device, values);
+      const PlacedStep step = placed(two_gradients(), values);
       std::vector<std::int64_t> bytes;
       for (const Collective& c : step.graph.collectives())
         if (c.kind == CollectiveKind::all_gather) bytes.push_back(c.bytes.count);
@@ -29,8 +28,7 @@ TEST_SUITE("zero") {
 
   TEST_CASE("zero3 gathers the weights for each micro-batch, forward and backward") {
     const OpGraph graph = apply("micro_batches", two_gradients(false), {{"count", "3"}}).graph;
-    const PlacedStep step = placed(graph, IdVector<OpId, DeviceId>(graph.num_ops(), gpu0),
-                                   {{"replicas", "2"}, {"mode", "zero3"}});
+    const PlacedStep step = placed(graph, {{"replicas", "2"}, {"mode", "zero3"}});
     std::vector<std::int64_t> gathered;
     for (const Collective& c : step.graph.collectives())
       if (c.kind == CollectiveKind::all_gather) gathered.push_back(c.bytes.count);
@@ -79,8 +77,7 @@ TEST_SUITE("zero") {
   // scattered, and the second adds its share to the first's.
   TEST_CASE("gradients that each micro-batch sends have their full size until then") {
     const OpGraph graph = apply("micro_batches", two_gradients(), {{"count", "2"}}).graph;
-    const PlacedStep step = placed(graph, IdVector<OpId, DeviceId>(graph.num_ops(), gpu0),
-                                   {{"replicas", "2"}, {"mode", "zero2"}});
+    const PlacedStep step = placed(graph, {{"replicas", "2"}, {"mode", "zero2"}});
     const OpId later = *step.graph.find("b1@1");
     CHECK(step.graph.op(later).temporary == 0_B);
     const OpGraph summed = placed(graph, IdVector<OpId, DeviceId>(graph.num_ops(), gpu0),
@@ -102,23 +99,10 @@ TEST_SUITE("zero") {
     // As two_gradients(), but u1 and u0 clip, and an op of 50 ns follows them, by data or control
     // edges: gradients are scattered from 50 to 150; halves: clipped until 156, 25 ns more until
     // 181; weights are gathered in 20 ns.
-    for (const bool control : {false, true}) {
-      OpGraphBuilder b;
-      const OpId f = b.add_op({.name = "f", .compute = 50ns, .persistent = 40_B});
-      const OpId g = b.add_op({.name = "g", .persistent = 200_B, .phase = Phase::backward});
-      b.set_forward(g, f);
-      b.add_edge(b.add_tensor(f, 0_B), g);
-      const OpId clip = b.add_op({.name = "clip", .compute = 12ns, .phase = Phase::update});
-      const OpId adam =
-          b.add_op({.name = "adam", .compute = 50ns, .persistent = 80_B, .phase = Phase::update});
-      b.add_control(g, clip);
-      if (control)
-        b.add_control(clip, adam);
-      else
-        b.add_edge(b.add_tensor(clip, 0_B), adam);
-      const OpGraph graph = std::move(b).build();
-      const PlacedStep step =
-          placed(graph, IdVector<OpId, DeviceId>(4, gpu0), {{"replicas", "2"}, {"mode", "zero1"}});
+    for (const char* arrow : {"-0>", "~>"}) {
+      const OpGraph graph =
+          graph_of(fmt::format("f50,w40 -0> g0,w200,b:f ~> clip12,u {} adam50,w80,u", arrow));
+      const PlacedStep step = placed(graph, {{"replicas", "2"}, {"mode", "zero1"}});
       CHECK(replicas_step(step, gpus(1)).makespan == 201ns);
     }
   }
@@ -128,8 +112,7 @@ TEST_SUITE("zero") {
     const OpGraph graph = apply("micro_batches", two_gradients(false), {{"count", "2"}}).graph;
     const auto sent = [&](const char* mode, CollectiveKind kind) {
       std::vector<std::int64_t> bytes;
-      const PlacedStep step = placed(graph, IdVector<OpId, DeviceId>(graph.num_ops(), gpu0),
-                                     {{"replicas", "2"}, {"mode", mode}});
+      const PlacedStep step = placed(graph, {{"replicas", "2"}, {"mode", mode}});
       for (const Collective& c : step.graph.collectives())
         if (c.kind == kind) bytes.push_back(c.bytes.count);
       return bytes;
@@ -141,8 +124,8 @@ TEST_SUITE("zero") {
   }
 
   TEST_CASE("new weights are gathered uncompressed, whatever the compression of gradients") {
-    const PlacedStep step = placed(two_gradients(), on({gpu0, gpu0, gpu0, gpu0, gpu0}).device,
-                                   {{"replicas", "2"}, {"mode", "zero1"}, {"compress", "0.1"}});
+    const PlacedStep step =
+        placed(two_gradients(), {{"replicas", "2"}, {"mode", "zero1"}, {"compress", "0.1"}});
     // 40 B of weights, 200 B of gradients.
     for (const Collective& c : step.graph.collectives())
       CHECK(c.bytes == (c.kind == CollectiveKind::all_gather ? 40_B : 20_B));
@@ -153,8 +136,7 @@ TEST_SUITE("zero") {
     const OpGraph graph = graph_of("f0,w40 -8> g0,w60 -8> b0,w10,b:f ~> u0,w20,u");
     for (const char* mode : {"zero1", "zero2"}) {
       CAPTURE(mode);
-      const PlacedStep step =
-          placed(graph, IdVector<OpId, DeviceId>(4, gpu0), {{"replicas", "2"}, {"mode", mode}});
+      const PlacedStep step = placed(graph, {{"replicas", "2"}, {"mode", mode}});
       for (const Collective& c : step.graph.collectives())
         if (c.kind == CollectiveKind::all_gather) CHECK(c.bytes == 10_B);
     }
@@ -201,7 +183,7 @@ TEST_SUITE("zero") {
     const auto with = [&](const char* mode) {
       Values all = values;
       all["mode"] = mode;
-      return placed(two_gradients(false), on({gpu0, gpu0, gpu0, gpu0, gpu0}).device, all).graph;
+      return placed(two_gradients(false), all).graph;
     };
     const std::vector<std::array<std::int64_t, 5>> summed{{reduce_scatter, 200, 2, 1, 1},
                                                           {all_reduce, 100, 4, 4, 2}};
@@ -231,7 +213,6 @@ TEST_SUITE("zero") {
     // machine, have the same. Four such pairs use the network at once.
     const OpGraph graph =
         placed(two_gradients(false, {"b1", "h/expert_0_grad"}),
-               on({gpu0, gpu0, gpu0, gpu0, gpu0}).device,
                {{"replicas", "8"}, {"nodes", "2"}, {"expert", "4"}, {"mode", "after"}})
             .graph;
     CHECK(collectives(graph) == std::vector<std::array<std::int64_t, 5>>{
@@ -260,9 +241,8 @@ TEST_SUITE("zero") {
     // Two replicas gather 20 B in 10 ns, for f and again for b1: f from 10 to 15, b1 from 20 to 30,
     // b0 until 40. 50 B are scattered in 25 ns, from 30 and from 55 to 80; half of both updates
     // takes 6 ns.
-    const PlacedStep step =
-        placed(graph, on({gpu0, gpu0, gpu0, gpu0, gpu0}).device,
-               {{"replicas", "2"}, {"bucket", "1 B"}, {"first_bucket", "1 B"}, {"mode", "zero3"}});
+    const PlacedStep step = placed(
+        graph, {{"replicas", "2"}, {"bucket", "1 B"}, {"first_bucket", "1 B"}, {"mode", "zero3"}});
     std::vector<Bytes> gathered;
     for (const Collective& c : step.graph.collectives())
       if (c.kind == CollectiveKind::all_gather) gathered.push_back(c.bytes);
@@ -273,22 +253,9 @@ TEST_SUITE("zero") {
   TEST_CASE("weights of a recomputed segment are gathered one op ahead, not all at once") {
     // f0 -> f1 -> f2, recomputed as r0 -> r1 -> r2, then b2 -> b1 -> b0. Weights i are read by fi,
     // and then by ri and bi.
-    OpGraphBuilder b;
-    std::optional<TensorId> passed;
-    const auto add = [&](std::string name, Bytes weights, Phase phase) {
-      const OpId v = b.add_op({.name = name, .persistent = weights, .phase = phase});
-      if (passed) b.add_edge(*passed, v);
-      passed = b.add_tensor(v, 1_B);
-      return v;
-    };
-    std::vector<OpId> forward;
-    for (const int i : {0, 1, 2})
-      forward.push_back(add(fmt::format("f{}", i), 10_B, Phase::forward));
-    for (const int i : {0, 1, 2})
-      b.set_forward(add(fmt::format("r{}", i), 0_B, Phase::backward), forward[std::size_t(i)]);
-    for (const int i : {2, 1, 0})
-      b.set_forward(add(fmt::format("b{}", i), 0_B, Phase::backward), forward[std::size_t(i)]);
-    const OpGraph graph = std::move(b).build();
+    const OpGraph graph = graph_of(
+        "f0=0,w10 -1> f1=0,w10 -1> f2=0,w10 -1> r0=0,b:f0 -1> r1=0,b:f1 -1> r2=0,b:f2 -1> "
+        "b2=0,b:f2 -1> b1=0,b:f1 -1> b0=0,b:f0");
     const auto waits = [](const OpGraph& of) {
       std::vector<std::string> all;
       for (const WeightGather& g :
@@ -308,18 +275,10 @@ TEST_SUITE("zero") {
 
   // f -> r -> b: r brings back what f has written, and b alone has a kernel.
   TEST_CASE("an op that computes nothing needs no weights") {
-    OpGraphBuilder g;
-    const OpId f = g.add_op({.name = "f", .persistent = 10_B}),
-               r = g.add_op({.name = "r", .phase = Phase::backward}),
-               b = g.add_op({.name = "b", .phase = Phase::backward});
-    g.add_edge(g.add_tensor(f, 1_B), r);
-    g.add_edge(g.add_tensor(r, 1_B), b);
-    for (const OpId v : {r, b}) g.set_forward(v, f);
-    for (const OpId v : {f, b}) g.add_kernel(v, {.flops = 1});
-    const OpGraph graph = std::move(g).build();
+    const OpGraph graph = graph_of("f0,w10,f1 -1> r0,b:f -1> b0,f1,b:f");
     const auto gathers =
         weight_gathers(graph, IdVector<OpId, DeviceId>(graph.num_ops(), gpu0), 1, 1_B);
     REQUIRE(gathers.size() == 2);
-    CHECK(gathers[1].users == std::vector<OpId>{b});
+    CHECK(gathers[1].users == std::vector{OpId{2}});
   }
 }
