@@ -59,10 +59,9 @@ TEST_SUITE("fit") {
     CHECK(session.json("plan gpt2-xl --batch 8 --devices 2 --as v100")["status"] == "ok");
     // Commands name the model as Hugging Face or Ollama does, or where it is.
     const auto commands = [&](const std::string& model) {
+      const Json answer = session.json("fit " + model + " --gpus 1xrtx_3060 --cpu-memory 64GB");
       std::string all;
-      for (const Json& way :
-           session.json("fit " + model + " --gpus 1xrtx_3060 --cpu-memory 64GB")["ways"])
-        all += way["command"].get<std::string>() + "\n";
+      for (const Json& way : answer["ways"]) all += way["command"].get<std::string>() + "\n";
       return all;
     };
     CHECK(holds(commands("NousResearch/Meta-Llama-3-8B"),
@@ -178,9 +177,8 @@ TEST_SUITE("fit") {
     CHECK((*found)["step_time_us"].get<double>() < 1.5 * read);
     REQUIRE(session.run(command.substr(7)).code == 0);
     std::size_t disks = 0;
-    for (const auto& [module, device] :
-         Json::parse(session.folder().read("device_map.json")).items())
-      disks += device == "disk" ? 1U : 0U;
+    const Json map = Json::parse(session.folder().read("device_map.json"));
+    for (const auto& [module, device] : map.items()) disks += device == "disk" ? 1U : 0U;
     CHECK(disks == on_disk);
     session.refuses("fit llama --gpus 1xrtx_3060 --disk '3.5 GB/s'", "--disk needs --cpu-memory");
     session.refuses("fit llama --gpus 1xrtx_3060 --cpu-memory 3GB --disk fast",
