@@ -183,6 +183,12 @@ Platform from_flags(const ClusterFlags& flags) {
                              "a rate such as '5.7 GB/s'" + unit_advice(flags.bandwidth, "/s"));
   platform.cluster.link.latency = reader.read<Duration>("--latency", flags.latency, link.latency,
                                                         parse_duration, "a time such as '134 us'");
+  const auto is_known_type = [](const DeviceChoice& d) { return d.model != nullptr; };
+  if (flags.link.empty() && flags.bandwidth.empty() && flags.latency.empty() &&
+      platform.cluster.devices.size() > 1 &&
+      std::ranges::any_of(platform.cluster.devices, is_known_type))
+    platform.cluster.evidence.push_back(
+        {"link", "Baechi's fit of PCIe of 2020, 5.7 GB/s and 134 us, as no --link is given"});
   platform.engine = read_engine(flags, reader);
   add_host(flags, reader, platform.cluster);
   reader.throw_if_any();

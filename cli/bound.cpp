@@ -41,7 +41,11 @@ Experiment read_for_memory(BoundArguments arguments) {
   if (problem.engine.semantics != Semantics::event)
     throw InputError("--least-memory needs --semantics event, which limits memory");
   if (problem.cluster.num_computing() < problem.cluster.num_devices())
-    throw InputError("--least-memory: without hosts and disks, where weights may wait");
+    throw InputError(
+        "--least-memory: without hosts and disks, where weights may wait: with them a device need "
+        "only hold what one module works with, but a step takes the longer the less it has; "
+        "'baechi place' with the same flags and --memory SIZE says what waits then, and how long a "
+        "step takes");
   for (const DeviceId d : problem.cluster.devices())
     if (problem.cluster.device(d).memory != problem.cluster.device(DeviceId{0}).memory)
       throw InputError("--least-memory: the devices must have equal memory");

@@ -299,7 +299,7 @@ struct Subject {
 
 Subject of_file(const Experiment& experiment, const std::string& path) {
   try {
-    return {path, experiment, experiment.step(read_placement_or_split(path, experiment.problem()))};
+    return {path, experiment, experiment.step(read_any_placement(path, experiment.problem()))};
   } catch (const InfeasibleError& e) {
     throw InputError(fmt::format(
         "{}: has no placement to explain, because its placer found none: {}", path, e.what()));

@@ -12,12 +12,14 @@ using FitJson = nlohmann::ordered_json;
 
 struct FitArguments {
   std::string model, gpus, memory, cpu_memory, cpu = "cpu_ddr4_2ch", dtype, reserve = "640 MiB";
-  std::string link = "pcie4_host", host_link = "pcie4_h2d", format, goal = "latency";
+  std::string disk, link = "pcie4_host", host_link = "pcie4_h2d", format, goal = "latency";
   std::string exported, output;
-  std::int64_t context = 0, batch = 0, prompt = 512;  // batch 0: the default
+  std::int64_t context = 0, batch = 0, prompt = 512, lora_rank = 16;  // batch 0: the default
   std::size_t way = 1;
   bool train = false;
 };
+
+constexpr Duration disk_latency = std::chrono::microseconds{100};  ///< of a read of an NVMe disk
 
 /// A kind of link of the device table, with its evidence.
 Link link_of(const std::string& name, const char* flag, std::vector<Evidence>& evidence) {
@@ -46,6 +48,7 @@ std::string command_of(const FitArguments& a) {
         {"--memory", a.memory, unsaid.memory},
         {"--cpu-memory", a.cpu_memory, unsaid.cpu_memory},
         {"--cpu", a.cpu, unsaid.cpu},
+        {"--disk", a.disk, unsaid.disk},
         {"--dtype", a.dtype, unsaid.dtype},
         {"--reserve", a.reserve, unsaid.reserve},
         {"--link", a.link, unsaid.link},
@@ -83,6 +86,12 @@ FitQuestion question_of(const FitArguments& a) {
   mistakes.attempt([&] {
     if (!a.cpu_memory.empty()) q.host = size_of(a.cpu_memory, "--cpu-memory");
   });
+  if (const auto rate = parse_bandwidth(a.disk); rate && *rate > Bandwidth{})
+    q.disk = Link{.bandwidth = *rate, .latency = disk_latency};
+  else if (!a.disk.empty())
+    mistakes.add(fmt::format("--disk: '{}' is not a rate such as '3.5 GB/s'", a.disk));
+  if (q.disk && q.host == Bytes{})
+    mistakes.add("--disk needs --cpu-memory, by way of which its weights come");
   mistakes.attempt([&] { q.between = link_of(a.link, "--link", q.links); });
   mistakes.attempt([&] { q.to_host = link_of(a.host_link, "--host-link", q.links); });
   mistakes.attempt([&] { q.host_kind = device_of({a.cpu, "", {}}, "--cpu")->name; });
@@ -99,6 +108,7 @@ FitQuestion question_of(const FitArguments& a) {
   q.batch = std::max<std::int64_t>(q.batch, 1);
   q.train = a.train;
   q.prompt = a.prompt;
+  q.lora_rank = a.lora_rank;
   if (a.train) set_sample_length(q, a.context);
   return q;
 }
@@ -195,7 +205,9 @@ std::string device_map_of(const FitQuestion& q, const FitWay& way) {
                        : in_layers                             ? "model.layers."
                                                                : "model." + layer;
     if (q.model.writes && in_layers) name += layer.substr(numbered.size());
-    map[name] = device < way.layers.size() ? FitJson(device) : FitJson("cpu");
+    map[name] = device < way.layers.size()    ? FitJson(device)
+                : device == way.layers.size() ? FitJson("cpu")
+                                              : FitJson("disk");
   };
   const auto is_table = [](const auto& entry) { return entry.first == "embed_tokens"; };
   if (q.model.writes && std::ranges::none_of(way.map, is_table))
@@ -210,20 +222,27 @@ void write_way(const FitArguments& a, const FitQuestion& q, const FitAnswer& ans
   const FitWay& way = answer.ways[a.way - 1];
   if (a.exported != "llamacpp" && !way.cpu_experts.empty())
     throw InputError(fmt::format("{} cannot say that experts are on the CPU", a.exported));
+  if (a.exported != "accelerate" && way.on_disk > 0)
+    throw InputError(fmt::format("{} cannot say that some weights wait on a disk", a.exported));
   if (a.exported == "deepspeed" && way.waiting == Bytes{})
     throw InputError("--export deepspeed says that weights wait in host memory: take such a --way");
   if (a.exported != "accelerate" && a.exported != "deepspeed" && way.waiting > Bytes{})
     throw InputError(fmt::format("{} cannot say that weights wait in host memory", a.exported));
-  write_file(
-      a.output,
-      (a.exported == "accelerate" ? device_map_of(q, way)
-       : a.exported == "llamacpp" ? llama_cpp_split(split_of(way)) + way.cpu_experts
-       : a.exported == "vllm"     ? vllm_split(split_of(way), q.model.repository)
-       : a.exported == "megatron"
-           ? megatron_split(split_of(way))
-           : FitJson{{"zero_optimization", {{"stage", 3}, {"offload_param", {{"device", "cpu"}}}}}}
-                 .dump(1)) +
-          "\n");
+  write_file(a.output,
+             (a.exported == "accelerate" ? device_map_of(q, way)
+              : a.exported == "llamacpp" ? llama_cpp_split(split_of(way)) + way.cpu_experts
+              : a.exported == "vllm"     ? vllm_split(split_of(way), q.model.repository)
+              : a.exported == "megatron" ? megatron_split(split_of(way))
+                                         : FitJson{{"zero_optimization",
+                                                    {{"stage", 3},
+                                                     {"offload_param", {{"device", "cpu"}}},
+                                                     {"stage3_prefetch_bucket_size", 0}}}}
+                                               .dump(1)) +
+                 "\n");
+  const LayerSplit split = split_of(way);
+  if (a.exported == "deepspeed" &&
+      std::ranges::count(split.device, LayerSplit::host) < std::ssize(split.device))
+    fmt::print(stderr, "DeepSpeed lets the weights of all layers wait: slower than this way\n");
 }
 
 int answer_fit(const FitArguments& a) {
@@ -279,6 +298,8 @@ void add_fit(CLI::App& app, Verb& chosen) {
   add("--cpu-memory", a->cpu_memory, "SIZE",
       "Memory of the host that the model may use, besides the table of words [none]");
   add("--cpu", a->cpu, "NAME", "Device type of the host [cpu_ddr4_2ch]");
+  add("--disk", a->disk, "RATE",
+      "Rate of a disk, such as '3.5 GB/s', where weights may wait that the host has no memory for");
   add_number(*verb, "--context", a->context, std::int64_t{1}, std::int64_t{1} << 24U,
              "Tokens of a sequence [8192, with --train 2048, or those of the training if fewer]");
   add_number(*verb, "--batch", a->batch, std::int64_t{1}, std::int64_t{4096},
@@ -287,6 +308,8 @@ void add_fit(CLI::App& app, Verb& chosen) {
              "Tokens of the prompt before the first token [512]");
   verb->add_flag("--train", a->train,
                  "Train the model with --batch samples a step, in place of writing text");
+  add_number(*verb, "--lora-rank", a->lora_rank, std::int64_t{1}, std::int64_t{1024},
+             "With --train, of the adapters of LoRA and QLoRA [16]");
   add("--dtype", a->dtype, "NAME", "Numbers of activations and of weights [the model's, or fp16]")
       ->check(CLI::IsMember({"fp16", "bf16", "fp32"}));
   add("--reserve", a->reserve, "SIZE",

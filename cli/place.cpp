@@ -313,7 +313,8 @@ void add_place(CLI::App& app, Verb& chosen) {
           "--export", arguments->exported,
           "Format of FILE: accelerate (a device_map of whole modules), pipelining (split "
           "points, devices and schedule for torch.distributed.pipelining), llamacpp, vllm or "
-          "megatron (arguments for whole layers) or json (a placement file) [json]")
+          "megatron (arguments for whole layers), deepspeed (a configuration) or json (a placement "
+          "file) [json]")
       ->type_name("NAME")
       ->check(one_of<ExportFormat>());
   verb->add_option("--reserve", arguments->reserve,

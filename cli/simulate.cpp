@@ -129,7 +129,7 @@ PipelineResult stream(const Problem& problem, const Placement& placement,
 /// Reads the placement file. Throws InputError if it is malformed, or has no placement.
 Placement load_placement(const std::string& path, const Problem& problem) {
   try {
-    return read_placement_or_split(path, problem);
+    return read_any_placement(path, problem);
   } catch (const InfeasibleError& e) {
     throw InputError(fmt::format(
         "{}: has no placement to simulate, because its placer found none: {}", path, e.what()));
@@ -296,7 +296,9 @@ void add_simulate(CLI::App& app, Verb& chosen) {
       app, chosen, "simulate",
       "Simulate a training step of a placed graph: time, memory, transfers", simulate_once);
   add_trace_argument(*verb, arguments->trace);
-  add_value(*verb, "--placement", arguments->placement, "FILE", "Placement file")->required();
+  add_value(*verb, "--placement", arguments->placement, "FILE",
+            "Placement file, or what --export of place or fit writes")
+      ->required();
   add_value(*verb, "--objective", arguments->objective, "NAME[:k=v,...]",
             "Also print the placement's value of this objective ('baechi list objectives')");
   add_value(

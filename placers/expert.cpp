@@ -16,7 +16,9 @@ namespace {
 class Expert final : public Placer {
  public:
   explicit Expert(Options& o)
-      : file_(o.path("file", "a placement file (baechi-placement, or a split {fpgas, cpus})")),
+      : file_(o.path("file",
+                     "a placement file (baechi-placement, a split {fpgas, cpus}, or what "
+                     "--export writes)")),
         rules_(read_rules(o)),
         rule_file_(o.path("rule_file", "the same as lines of PATTERN DEVICE; after 'rules'")),
         default_device_(o.get("default", std::int64_t{-1},
@@ -33,9 +35,7 @@ class Expert final : public Placer {
 
   Placement place(const Problem& p, std::uint64_t /*seed*/) const override {
     if (file_.empty()) return by_rules(p);
-    Placement result = is_split(text_)
-                           ? parse_split(text_, file_, p)
-                           : parse_placement(text_, file_, p.graph, p.cluster.num_devices());
+    Placement result = parse_any_placement(text_, file_, p);
     require_whole_groups(result, p.graph, file_);
     result.own_placing.reset();  // of whoever wrote the file
     return result;

@@ -33,7 +33,8 @@ class Refined final : public Placer {
     const auto step = make_objective("step_time", Options("step_time"));
     std::size_t tries =
         std::min(budget_.most, std::max(budget_.least, budget_.ops / p.graph.num_ops()));
-    const Duration before = step->score(p, quick).value;
+    const Score quick_score = step->score(p, quick);
+    const Duration before = quick_score.value;
     if (before <= lower_bounds(p.graph, p.cluster, p.costs).best()) return quick;
     if (auto best = all_placements(space, *step, 2 * budget_.ops / p.graph.num_ops()))
       return better(std::move(quick), before, std::move(best->first), best->second, num_all(space));
@@ -41,6 +42,16 @@ class Refined final : public Placer {
     if (const auto searched = quick.facts.find(searched_fact); searched != quick.facts.end())
       before_this = static_cast<std::size_t>(searched->second);
     tries -= std::min(tries, before_this);
+    if (budget_.anneals) {
+      std::pair best{quick_score, std::move(quick)};
+      for (std::size_t round = std::max(tries / 16, std::size_t{1}); round <= tries; round *= 2) {
+        search::Annealing annealing(space, *step, std::span(&best.second, 1), 4, seed++);
+        annealing.run(round, {});
+        if (const Chain& chain = annealing.best(); chain.best_score() < best.first)
+          best = {chain.best_score(), chain.best()};
+      }
+      return best.second;
+    }
     Chain chain(space, *step, quick, seed);
     chain.run(tries, {.begin = 0.001, .end = 0.0005, .leaves = 0.0}, {});
     return better(std::move(quick), before, chain.best(), chain.best_score().value,
@@ -107,12 +118,12 @@ std::unique_ptr<Placer> refined(std::unique_ptr<Placer> start, Options& options,
                                    budget);
 }
 
-std::unique_ptr<Placer> refine_from(Placement start) {
+std::unique_ptr<Placer> search_from(Placement start) {
+  constexpr RefineBudget second{.most = 20'000, .ops = 20'000'000, .anneals = true};
   Options options("refine", {{"fallback", {"true", {}, {}}}});
   auto given = placer_of(
       [placement = std::move(start)](const Problem&, std::uint64_t) { return placement; });
-  return with_offload(refined(std::move(given), options, refine_budget), placer_entry("refine"),
-                      options);
+  return with_offload(refined(std::move(given), options, second), placer_entry("refine"), options);
 }
 
 std::unique_ptr<Placer> make_refine(Options& o) {

@@ -18,15 +18,17 @@ bool tries_all_placements(const Problem& problem);
 /// Evaluations of a step: about `ops` / the graph's ops, at least `least`, at most `most`.
 struct RefineBudget {
   std::size_t most = 0, least = 0, ops = 0;
+  bool anneals = false;  ///< in rounds, as search_from(); otherwise one chain at low temperature
 };
 
-/// The answer of `start`, then a short annealing chain from it at low temperature, restricted to
-/// placements that fit; all placements, if those are not more. Reads the option `fallback`: where
+/// The answer of `start`, then the evaluations of `budget` from it, restricted to placements that
+/// fit unless it anneals; all placements, if those are not more. Reads the option `fallback`: where
 /// `start` has no answer, one of find_feasible().
 std::unique_ptr<Placer> refined(std::unique_ptr<Placer> start, Options& options,
                                 RefineBudget budget);
 
-/// The placer `refine`, but from `start`.
-std::unique_ptr<Placer> refine_from(Placement start);
+/// Annealing from `start` in rounds of 1/16, 1/8 ... of 20,000 evaluations, each from the best so
+/// far; fewer on graphs of more than 1,000 ops, so that it takes about a second.
+std::unique_ptr<Placer> search_from(Placement start);
 
 }  // namespace baechi

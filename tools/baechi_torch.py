@@ -1,6 +1,6 @@
 """Writes a baechi-trace of a PyTorch model without running it and without memory for its weights.
 
-    python3 -m baechi_torch MODULE:FUNCTION --batch 32 [--training] [--optimizer adam] -o t.trace.json.zst
+    python3 -m baechi_torch MODULE:FUNCTION --batch 32 [--training] [--optimizer adam] -o t.trace.json.gz
     python3 -m baechi_torch run MODULE:FUNCTION FILE     # tries a device map, or stages, without GPUs
 
 FUNCTION(batch) of the Python module (or file) MODULE returns (model, inputs) or (model, inputs, loss): a

@@ -1,6 +1,6 @@
 """ResNet-50, GPT-2 and BERT in plain PyTorch, for tools/baechi_torch.py: each function returns (model, inputs, loss).
 
-    python3 -m baechi_torch scenarios/examples/torch_models.py:resnet50 --batch 32 --training -o resnet50.trace.json.zst
+    python3 -m baechi_torch scenarios/examples/torch_models.py:resnet50 --batch 32 --training -o resnet50.trace.json.gz
 """
 import torch
 from torch import nn

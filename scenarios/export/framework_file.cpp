@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "placers/feasible.h"
+#include "placers/files/framework_placement.h"
 #include "placers/files/placement_file.h"
 #include "placers/model_layers.h"
 #include "placers/refine.h"
@@ -243,20 +244,16 @@ std::optional<PipelineCandidate> best_line(const ExportTask& task, const WholeMo
   return best;
 }
 
-/// The device as accelerate names it: "cpu", or its number among the others.
-ExportJson accelerate_device(const Cluster& cluster, DeviceId device) {
-  const auto is_disk = [&](DeviceId d) { return cluster.device(d).kind.starts_with("disk"); };
-  const auto is_cpu = [&](DeviceId d) {
-    const std::string& name = cluster.device(d).name;
-    return cluster.device(d).is_cpu() ||
-           (name.starts_with("cpu") && name.find_first_not_of("0123456789", 3) == name.npos);
-  };
-  if (is_disk(device)) return "disk";
-  if (is_cpu(device)) return "cpu";
-  std::size_t number = 0;
-  for (const DeviceId d : cluster.devices())
-    if (d < device && !is_cpu(d) && !is_disk(d)) ++number;
-  return number;
+/// The map as a file: devices are "cpu", "disk" or a number.
+void write_map(const ExportTask& task, const Cluster& cluster,
+               const std::vector<std::pair<std::string, DeviceId>>& map) {
+  const IdVector<DeviceId, std::string> words = accelerate_devices(cluster);
+  ExportJson json = ExportJson::object();
+  for (const auto& [name, device] : map) {
+    const auto number = parse_number<std::size_t>(words[device]);
+    json[name] = number ? ExportJson(*number) : ExportJson(words[device]);
+  }
+  write_file(task.path, json.dump(1) + "\n");
 }
 
 /// The map of a placement whose weights wait: a module waits if most of its weights do, and runs on
@@ -291,9 +288,7 @@ std::string export_waiting(const ExportTask& task, const Placement& placement) {
         "modules whose weights wait run on the map's first GPU, where they do not fit; nothing "
         "written to {}\n",
         task.path);
-  ExportJson json = ExportJson::object();
-  for (const auto& [name, on] : map) json[name] = accelerate_device(problem.cluster, on);
-  write_file(task.path, json.dump(1) + "\n");
+  write_map(task, problem.cluster, map);
   return fmt::format("{} whole modules, some of whose weights wait: step time {}{}\n",
                      modules.num_whole, to_text(step.makespan),
                      price(task, placement, step.makespan));
@@ -318,13 +313,10 @@ std::string export_device_map(const ExportTask& task, const Placement& placement
   consider(task.placer, "placed module by module");
   if (!task.placer_name.starts_with("auto"))
     consider(*make_placer("auto"), "placed module by module by auto");
-  consider(*refine_from(place_on_modules(problem.graph, modules, best.device)),
-           "placed module by module by refine");
+  consider(*search_from(place_on_modules(problem.graph, modules, best.device)),
+           "placed module by module by search");
   if (best.step.oom) return refusal(task, modules, grouped);
-  const auto map = device_map(modules, best.device);
-  ExportJson json = ExportJson::object();
-  for (const auto& [name, device] : map) json[name] = accelerate_device(problem.cluster, device);
-  write_file(task.path, json.dump(1) + "\n");
+  write_map(task, problem.cluster, device_map(modules, best.device));
   return fmt::format("{}: step time {}{}\n",
                      modules.num_whole == 0
                          ? "no op has a module: the model is whole on one device"
@@ -397,21 +389,55 @@ std::vector<std::size_t> counts(const LayerSplit& split, bool output) {
   return count;
 }
 
-/// [stages] The layers of each GPU that has any.
+/// [stages] The layers of each GPU up to that of the output.
 std::vector<std::size_t> stages(const LayerSplit& split, std::string_view framework) {
   if (std::ranges::find(split.device, LayerSplit::host) != split.device.end())
     throw InputError(
         fmt::format("{} cannot say that layers are on the host: another split", framework));
   std::vector<std::size_t> all = counts(split, false);
-  std::erase(all, 0U);
+  all.resize(std::max(split.output, split.device.back()) + 1);
+  if (all.front() == 0)
+    throw InputError(fmt::format("{} has the first layer on the first GPU", framework));
   return all;
+}
+
+/// ZeRO's configuration where all weights wait at one place, or all updates run there.
+std::string deepspeed_config(const Problem& problem, const Placement& placement) {
+  const OpGraph& graph = problem.graph;
+  const IdVector<DeviceId, std::string> words = accelerate_devices(problem.cluster);
+  const auto place = [&](OpId v) { return placement.waits(v) ? words[placement.home[v]] : ""; };
+  ExportJson zero{{"stage", 2}};
+  for (const Phase phase : {Phase::forward, Phase::update}) {
+    const auto holds = [&](OpId v) {
+      return graph.op(v).phase == phase &&
+             (phase == Phase::update || graph.op(v).persistent > graph.cache(v));
+    };
+    const auto ops = graph.ops();
+    const auto first = std::ranges::find_if(ops, holds);
+    if (first == ops.end()) continue;
+    for (const OpId v : ops)
+      if (placement.device[v] != placement.device[OpId{}] ||
+          (holds(v) && place(v) != place(*first)))
+        throw InputError(
+            fmt::format("DeepSpeed has all {} at one place, and not those of op '{}' elsewhere",
+                        phase == Phase::update ? "updates" : "weights", graph.name(v)));
+    if (place(*first).empty()) continue;
+    const char* device = place(*first) == "disk" ? "nvme" : "cpu";
+    zero[phase == Phase::update ? "offload_optimizer" : "offload_param"] = {{"device", device}};
+    if (phase == Phase::update) continue;
+    zero["stage"] = 3;
+    if (placement.prefetch == 0) zero["stage3_prefetch_bucket_size"] = 0;
+  }
+  if (zero.size() == 1)
+    throw InputError("DeepSpeed's configuration says what waits on a host or disk: nothing does");
+  return ExportJson{{"zero_optimization", zero}}.dump(1);
 }
 
 }  // namespace
 
 void require_modules(const Experiment& experiment, ExportFormat format, const std::string& trace) {
   if (format == ExportFormat::json || format == ExportFormat::accelerate ||
-      experiment.problem().graph.has_modules())
+      format == ExportFormat::deepspeed || experiment.problem().graph.has_modules())
     return;
   throw InputError(
       fmt::format("{}: no op has a module of the model (key `module` of an op), so it cannot be "
@@ -424,6 +450,10 @@ std::string export_placement(ExportFormat format, const ExportTask& task,
                              const Placement& placement) {
   if (format == ExportFormat::accelerate) return export_device_map(task, placement);
   const Problem problem = task.experiment.problem();
+  if (format == ExportFormat::deepspeed) {
+    write_file(task.path, deepspeed_config(problem, placement) + "\n");
+    return "";
+  }
   for (const OpId v : placement.home.ids())
     if (format != ExportFormat::json && placement.waits(v))
       throw InputError(fmt::format("{} cannot say that weights wait, as those of op '{}' do",

@@ -5,8 +5,16 @@
 
 namespace baechi {
 
-enum class ExportFormat : std::uint8_t { accelerate, pipelining, json, llamacpp, vllm, megatron };
-constexpr auto names_of(ExportFormat) { return enumerators<ExportFormat::megatron>(); }
+enum class ExportFormat : std::uint8_t {
+  accelerate,
+  pipelining,
+  json,
+  llamacpp,
+  vllm,
+  megatron,
+  deepspeed
+};
+constexpr auto names_of(ExportFormat) { return enumerators<ExportFormat::deepspeed>(); }
 
 /// The inputs of an export besides the placement.
 struct ExportTask {
@@ -28,13 +36,16 @@ void require_modules(const Experiment& experiment, ExportFormat format, const st
 /// - accelerate: the `device_map` of Hugging Face's accelerate, a JSON object from module to device
 ///   number, or "cpu" or "disk" for a device whose type begins with this word. The fastest of the
 ///   placement rounded to whole modules and of the placer's and auto's placements of whole modules,
-///   then improved by refine.
+///   then improved by annealing.
 /// - pipelining: split points, devices and schedule for torch.distributed.pipelining, JSON. The
 ///   stages have the shortest longest stage over all numbers of devices and two schedules, then the
 ///   least time per micro-batch; the placement is not used.
 /// - llamacpp, vllm, megatron: the arguments that split layers as the placement does; InputError
 ///   names an op that they cannot place.
+/// - deepspeed: a configuration where all weights wait on a host or disk, or all updates run there;
+///   InputError names an op that is elsewhere.
 /// - json: the placement file; no lines.
+/// parse_framework_placement() reads them again.
 /// If nothing fits in memory, writes no file, and the lines say so.
 std::string export_placement(ExportFormat format, const ExportTask& task,
                              const Placement& placement);

@@ -7,7 +7,6 @@
 
 #include "scenarios/fit/trials.h"
 #include "scenarios/read/choice_text.h"
-#include "sim/number_format.h"
 
 namespace baechi {
 namespace {
@@ -87,15 +86,17 @@ std::string ollama_command(const FitModel& model, const FitWay& way) {
 std::string command_of(const FitQuestion& q, const FitCase& asked, const FitWay& way) {
   const FitModel& model = q.model;
   const FitVariant& v = way.variant;
-  if (!model.writes) return q.command + " --export accelerate -o device_map.json --way ";
+  if (!model.writes || way.on_disk > 0)
+    return q.command + " --export accelerate -o device_map.json --way ";
   const std::size_t dot = model.name.ends_with(".gguf") ? model.name.size() - 5 : model.name.size();
   const std::string name = model.name.substr(0, dot);
   const std::string stored = model.weights.substr(0, model.weights.find('+'));
-  const auto format = find_weight_format(stored);
-  if (asked.elsewhere.prefetch || (format && !format->gguf())) {
+  if (asked.elsewhere.prefetch || !model.gguf()) {
     if (way.cpu_layers > 0 || !way.cpu_experts.empty()) return "no framework we export to";
-    std::string text =
-        fmt::format("vllm serve {} --max-model-len {}", in_shell(model.repository), v.context);
+    std::string text;
+    if (way.layers.size() > 1)
+      text += fmt::format("VLLM_PP_LAYER_PARTITION={} ", fmt::join(way.layers, ","));
+    text += fmt::format("vllm serve {} --max-model-len {}", in_shell(model.repository), v.context);
     // vLLM counts each GPU by itself.
     const Bytes most = std::ranges::max_element(way.memory, {}, &FitMemory::waiting)->waiting;
     if (most > Bytes{}) text += fmt::format(" --cpu-offload-gb {:.0f}", std::ceil(gib(most)));

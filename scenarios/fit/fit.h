@@ -12,12 +12,14 @@ struct FitQuestion {
   std::string command{};             ///< that asks it
   std::vector<DeviceChoice> gpus{};  ///< in the order of the layers
   Bytes host{};                      ///< memory that may hold layers; 0: none was stated
+  std::optional<Link> disk{};        ///< to the host, if weights may wait on it
   std::string host_kind{};           ///< of the device table
   Link between{}, to_host{};
   std::vector<Evidence> links{};  ///< of both
   std::int64_t context = 0, batch = 1, prompt = 512;
-  bool train = false;  ///< `batch` samples a step, in 16 bits
-  Bytes reserve{};     ///< of each GPU, for what is not in the graph
+  bool train = false;           ///< `batch` samples a step, in 16 bits
+  std::int64_t lora_rank = 16;  ///< of adapters that are trained
+  Bytes reserve{};              ///< of each GPU, for what is not in the graph
 };
 
 /// Memory of one device, in the pass that holds most.
@@ -45,7 +47,9 @@ struct FitWay {
   std::string cpu_experts{};       ///< llama.cpp's argument for experts on the CPU
   std::int64_t expert_layers = 0;  ///< whose experts are there
   Bytes waiting{};                 ///< weights in host memory that GPUs compute with
-  std::vector<std::pair<std::string, std::size_t>> map{};  ///< module to device; GPUs.size(): host
+  std::size_t on_disk = 0;         ///< layers of these on the disk
+  /// Module to device; GPUs.size(): the host, and one more the disk.
+  std::vector<std::pair<std::string, std::size_t>> map{};
 };
 
 struct FitAnswer {

@@ -3,6 +3,7 @@
 #include "scenarios/read/choice_text.h"
 #include "scenarios/read/paths.h"
 #include "scenarios/run/build.h"
+#include "sim/number_format.h"
 #include "traces/importer.h"
 
 namespace baechi {
@@ -71,6 +72,11 @@ Trace step_of_training(const FitModel& model, const FitVariant& v) {
 }
 
 }  // namespace
+
+bool FitModel::gguf() const {
+  const auto format = find_weight_format(weights.substr(0, weights.find('+')));
+  return !format || format->gguf();
+}
 
 Trace FitModel::decode(const FitVariant& v) const {
   if (trace) return *trace;

@@ -30,6 +30,8 @@ struct FitModel {
   /// Modules of transformers that are not as Llama's, by ours: "layer_" -> "transformer.h.".
   std::map<std::string, std::string> names{};
 
+  /// Whether llama.cpp has the format of its weights; else vLLM runs it.
+  bool gguf() const;
   Trace decode(const FitVariant& variant) const;  ///< the last token; the step; or the trace
   /// The pass over `tokens` more tokens behind `before`.
   Trace prefill(const FitVariant& variant, std::int64_t before, std::int64_t tokens) const;

@@ -91,7 +91,8 @@ FitTrials::FitTrials(const FitQuestion& question) : question_(question) {
     limits_.insert(limits_.end(), group.count, group.memory);
     group.memory = std::max(Bytes{}, group.memory - question.reserve);
     const auto measured = built_in_devices().devices.find(group.kind + "_llamacpp");
-    if (question.model.writes && measured != built_in_devices().devices.end()) {
+    if (question.model.writes && question.model.gguf() &&
+        measured != built_in_devices().devices.end()) {
       group.kind = measured->first;
       group.model = measured->second;
     }
@@ -103,11 +104,14 @@ FitTrials::FitTrials(const FitQuestion& question) : question_(question) {
   if (const auto found = built_in_devices().devices.find(host.kind);
       found != built_in_devices().devices.end())
     host.model = found->second;
+  const std::size_t at = cluster_.devices.size();
   cluster_.devices.push_back(std::move(host));
   cluster_.link = question.between;
-  for (std::size_t g = 0; g + 1 < cluster_.devices.size(); ++g)
-    cluster_.links.push_back(
-        {.from = g, .to = cluster_.devices.size() - 1, .link = question.to_host});
+  for (std::size_t g = 0; g < at; ++g)
+    cluster_.links.push_back({.from = g, .to = at, .link = question.to_host});
+  if (!question.disk) return;
+  cluster_.devices.push_back({.name = "disk", .kind = "disk", .memory = no_limit});
+  cluster_.links.push_back({.from = at, .to = at + 1, .link = *question.disk});
 }
 
 Bytes FitTrials::lacking(const FitCase& asked) const {
@@ -146,7 +150,10 @@ FitWay FitTrials::way_with(const std::string& name, const FitCase& asked) {
   std::size_t waiting = 0;
   if (asked.elsewhere.prefetch) {
     waiting = std::min(least_waiting(asked, graphs), graphs.size());
-    way.name = fmt::format("{} {} layers{}", name, waiting,
+    way.on_disk =
+        static_cast<std::size_t>(std::ranges::count(which_on_disk(asked, graphs, waiting), true));
+    way.name = fmt::format("{} {} layers{}{}", name, waiting,
+                           way.on_disk > 0 ? fmt::format(", {} on disk", way.on_disk) : "",
                            *asked.elsewhere.prefetch > 0 ? ", prefetched" : "");
   }
   way.waiting = waiting_bytes(graphs, waiting);
@@ -198,6 +205,31 @@ Bytes FitTrials::waiting_bytes(const FitGraphs& graphs, std::size_t count) {
   return sum;
 }
 
+Bytes FitTrials::lacks_on_host(const FitCase& asked, const FitGraphs& graphs, std::size_t count,
+                               std::vector<bool>* on_disk) const {
+  Bytes over = graphs.on_host + waiting_bytes(graphs, count) - question_.host;
+  if (!question_.disk || over <= Bytes{} || count == 0) return over;
+  const std::vector<bool> waits = which_wait(graphs, count);
+  Bytes largest;
+  for (std::size_t l = 0; l < graphs.size(); ++l)
+    if (waits[l]) largest = std::max(largest, graphs.weights[l]);
+  // What comes from the disk is twice on the host: in and out.
+  over += Bytes{2 * (asked.elsewhere.prefetch.value_or(0) + 1) * largest.count};
+  for (std::size_t l = graphs.size(); l-- > 0 && over > Bytes{};) {
+    if (!waits[l]) continue;
+    over = over - graphs.weights[l];
+    if (on_disk != nullptr) (*on_disk)[l] = true;
+  }
+  return over;
+}
+
+std::vector<bool> FitTrials::which_on_disk(const FitCase& asked, const FitGraphs& graphs,
+                                           std::size_t count) const {
+  std::vector<bool> on_disk(graphs.size());
+  lacks_on_host(asked, graphs, count, &on_disk);
+  return on_disk;
+}
+
 Line FitTrials::line(const FitCase& asked, const FitGraphs& graphs, std::size_t waiting,
                      const CostedGraph* costs) const {
   const std::vector<bool> waits = which_wait(graphs, waiting);
@@ -244,20 +276,24 @@ std::size_t FitTrials::least_waiting(const FitCase& asked, const FitGraphs& grap
 
 Bytes FitTrials::lacking(const FitCase& asked, const FitGraphs& graphs) const {
   const std::size_t waiting = asked.elsewhere.prefetch ? least_waiting(asked, graphs) : 0;
-  const Bytes host = graphs.on_host + waiting_bytes(graphs, waiting) - question_.host;
   return std::max(line(asked, graphs, waiting, nullptr).lacking(),
-                  uses_host(asked) ? host : Bytes{});
+                  uses_host(asked) ? lacks_on_host(asked, graphs, waiting) : Bytes{});
 }
 
-std::shared_ptr<const CostedGraph> FitTrials::costed(
-    std::shared_ptr<const Trace> trace, const FitCase& asked,
-    const std::vector<std::string>& modules) const {
+std::shared_ptr<const CostedGraph> FitTrials::costed(std::shared_ptr<const Trace> trace,
+                                                     const FitCase& asked,
+                                                     const Waiting& waiting) const {
   PreparedGraph prepared = prepare({trace, &trace->graph}, cluster_, {});
-  if (!modules.empty() || asked.elsewhere.optimizer) {
-    Options::Value patterns;
-    for (const std::string& module : modules) patterns.children.push_back({"", {module, "", {}}});
+  if (!waiting.modules.empty() || asked.elsewhere.optimizer) {
     Options options("offload");
-    if (!modules.empty()) options.set("modules", patterns);
+    for (const auto& [key, modules] :
+         {std::pair("modules", &waiting.modules), {"on_disk", &waiting.on_disk}}) {
+      Options::Value patterns;
+      for (const std::string& module : *modules)
+        patterns.children.push_back({"", {module, "", {}}});
+      if (!modules->empty()) options.set(key, std::move(patterns));
+    }
+    if (!waiting.on_disk.empty()) options.set("disk", {std::to_string(2 * gpus_), "", {}});
     if (asked.elsewhere.optimizer) options.set("optimizer", {"true", "", {}});
     options.set("prefetch", {std::to_string(asked.elsewhere.prefetch.value_or(0)), "", {}});
     for (const char* key : {"home", "homes"}) options.set(key, {std::to_string(gpus_), "", {}});
@@ -267,16 +303,20 @@ std::shared_ptr<const CostedGraph> FitTrials::costed(
       std::make_shared<const PreparedGraph>(std::move(prepared)), cluster_);
 }
 
-std::vector<std::string> FitTrials::waiting_modules(const FitGraphs& graphs, std::size_t count) {
-  const std::vector<bool> waits = which_wait(graphs, count);
-  std::vector<std::string> modules;
-  for (std::size_t l = 0; l < graphs.size(); ++l)
-    if (waits[l]) modules.push_back(graphs.layers[0]->names[l]);
-  return modules;
+FitTrials::Waiting FitTrials::waiting_modules(const FitCase& asked, const FitGraphs& graphs,
+                                              std::size_t count) const {
+  const std::vector<bool> waits = which_wait(graphs, count),
+                          on_disk = which_on_disk(asked, graphs, count);
+  Waiting waiting;
+  for (std::size_t l = 0; l < graphs.size(); ++l) {
+    if (waits[l]) waiting.modules.push_back(graphs.layers[0]->names[l]);
+    if (on_disk[l]) waiting.on_disk.push_back(graphs.layers[0]->names[l]);
+  }
+  return waiting;
 }
 
 StepResult FitTrials::step(std::shared_ptr<const Trace> trace, const ModelLayers& layers,
-                           const FitCase& asked, const std::vector<std::string>& modules,
+                           const FitCase& asked, const Waiting& waiting,
                            const std::vector<DeviceId>& device, EngineOptions engine,
                            bool borrowed) const {
   Placement placement;
@@ -294,7 +334,7 @@ StepResult FitTrials::step(std::shared_ptr<const Trace> trace, const ModelLayers
   // gradients to the host, nor between the parts of a prompt.
   engine.overlap = asked.elsewhere.prefetch.has_value() || asked.elsewhere.optimizer ||
                    engine.queue == ReadyOrder::program;
-  const Experiment experiment(costed(std::move(trace), asked, modules), engine);
+  const Experiment experiment(costed(std::move(trace), asked, waiting), engine);
   return experiment.step(std::move(placement)).simulate();
 }
 
@@ -316,11 +356,12 @@ void FitTrials::simulate(const FitCase& asked, const FitGraphs& graphs, std::siz
   for (std::size_t l = 0; l < graphs.size(); ++l)
     if (is_numbered(graphs.layers[0]->names[l]))
       ++(index(device[l]) == gpus_ ? way.cpu_layers : way.layers[index(device[l])]);
-  const std::vector<std::string> modules = waiting_modules(graphs, waiting);
+  const Waiting modules = waiting_modules(asked, graphs, waiting);
   const StepResult one = step(graphs.decode, *graphs.layers[0], asked, modules, device);
   const StepResult most =
       graphs.prefill ? step(graphs.prefill, *graphs.layers[1], asked, modules, device) : one;
-  const std::vector<bool> waits = which_wait(graphs, waiting);
+  const std::vector<bool> waits = which_wait(graphs, waiting),
+                          on_disk = which_on_disk(asked, graphs, waiting);
   for (std::size_t d = 0; d < gpus_; ++d) {
     FitMemory& memory = way.memory.emplace_back();
     const auto id = static_cast<DeviceId>(d);
@@ -341,7 +382,9 @@ void FitTrials::simulate(const FitCase& asked, const FitGraphs& graphs, std::siz
       static_cast<double>(question_.model.writes ? asked.variant.batch : samples(*graphs.decode)) *
       1e9 / static_cast<double>(std::max<std::int64_t>(1, one.makespan.count()));
   for (std::size_t l = 0; l < graphs.size(); ++l)
-    way.map.emplace_back(graphs.layers[0]->names[l], waits[l] ? gpus_ : index(device[l]));
+    way.map.emplace_back(graphs.layers[0]->names[l], on_disk[l] ? gpus_ + 1
+                                                     : waits[l] ? gpus_
+                                                                : index(device[l]));
   if (graphs.prefill) way.first_token = prompt(asked, graphs, waiting, device);
 }
 
@@ -357,17 +400,17 @@ Duration FitTrials::prompt(const FitCase& asked, const FitGraphs& graphs, std::s
         graph, [&](OpId v) { return graphs.is_elsewhere(graph, v); }, graphs.layers.front().get());
   };
   Duration sum{};
-  std::vector<std::string> modules = waiting_modules(graphs, waiting);
+  Waiting modules = waiting_modules(asked, graphs, waiting);
   const bool borrowed = std::min(all, prompt_part) * asked.variant.batch >= least_copied;
   for (std::size_t l = 0; l < graphs.size() && borrowed; ++l)
     if (index(device[l]) == gpus_) {
-      modules.push_back(graphs.layers[0]->names[l]);
+      modules.modules.push_back(graphs.layers[0]->names[l]);
       device[l] = DeviceId{};
     }
   for (std::size_t l = 0; l < graphs.size() && borrowed; ++l)
     if (asked.elsewhere.experts > static_cast<std::int64_t>(l))
-      modules.push_back(fmt::format("layer_{}.expert*", l));
-  if (parts.size() == 1 || !modules.empty()) {  // weights that wait are copied in each part
+      modules.modules.push_back(fmt::format("layer_{}.expert*", l));
+  if (parts.size() == 1 || !modules.modules.empty()) {  // weights that wait are copied in each part
     for (Trace& part : parts) {
       const auto trace = std::make_shared<const Trace>(std::move(part));
       sum += step(trace, layers_of(trace->graph), asked, modules, device, {.enforce_memory = false},

@@ -1,8 +1,8 @@
 /// Tries one way after the other: divides a model among devices and simulates it.
 #pragma once
 
+#include "placers/layer_line.h"
 #include "scenarios/fit/fit.h"
-#include "scenarios/fit/layers.h"
 #include "scenarios/run/experiment.h"
 
 namespace baechi {
@@ -46,6 +46,12 @@ class FitTrials {
   /// Evenly spread, so that copies overlap with layers that stay, on every GPU.
   static std::vector<bool> which_wait(const FitGraphs& graphs, std::size_t count);
   static Bytes waiting_bytes(const FitGraphs& graphs, std::size_t count);
+  /// The bytes that the host lacks for `count` waiting layers; the last of those that it has no
+  /// memory for go to `on_disk` [layers], if there is a disk.
+  Bytes lacks_on_host(const FitCase& asked, const FitGraphs& graphs, std::size_t count,
+                      std::vector<bool>* on_disk = nullptr) const;
+  std::vector<bool> which_on_disk(const FitCase& asked, const FitGraphs& graphs,
+                                  std::size_t count) const;
 
   /// The devices that hold layers: the host first, if layers may compute there.
   Line line(const FitCase& asked, const FitGraphs& graphs, std::size_t waiting,
@@ -57,17 +63,20 @@ class FitTrials {
 
   Bytes lacking(const FitCase& asked, const FitGraphs& graphs) const;
 
-  /// The graph with its costs; `modules`, which are patterns, wait on the host.
+  /// Patterns of modules that wait, and those of them on the disk.
+  struct Waiting {
+    std::vector<std::string> modules{}, on_disk{};
+  };
+  Waiting waiting_modules(const FitCase& asked, const FitGraphs& graphs, std::size_t count) const;
+
+  /// The graph with its costs.
   std::shared_ptr<const CostedGraph> costed(std::shared_ptr<const Trace> trace,
-                                            const FitCase& asked,
-                                            const std::vector<std::string>& modules) const;
-  static std::vector<std::string> waiting_modules(const FitGraphs& graphs, std::size_t count);
+                                            const FitCase& asked, const Waiting& waiting) const;
 
   /// `device` of each layer; `borrowed`: experts compute where their layer does.
   StepResult step(std::shared_ptr<const Trace> trace, const ModelLayers& layers,
-                  const FitCase& asked, const std::vector<std::string>& modules,
-                  const std::vector<DeviceId>& device, EngineOptions engine = {},
-                  bool borrowed = false) const;
+                  const FitCase& asked, const Waiting& waiting, const std::vector<DeviceId>& device,
+                  EngineOptions engine = {}, bool borrowed = false) const;
 
   void simulate(const FitCase& asked, const FitGraphs& graphs, std::size_t waiting, FitWay& way);
 

@@ -1,3 +1,6 @@
+#include <fmt/format.h>
+
+#include "placers/files/framework_placement.h"
 #include "tests/cli/session.h"
 #include "traces/importer.h"
 
@@ -11,15 +14,6 @@ std::size_t keys_for(const Json& map, const std::string& module) {
   for (const auto& [key, value] : map.items())
     n += key.empty() || module == key || module.starts_with(key + ".") ? 1U : 0U;
   return n;
-}
-
-/// The device of a module by the map's longest key that is the module or encloses it.
-Json device_by(const Json& map, const std::string& module) {
-  std::string longest;
-  for (const auto& [key, value] : map.items())
-    if ((module == key || module.starts_with(key + ".")) && key.size() >= longest.size())
-      longest = key;
-  return map.value(longest, Json());
 }
 
 }  // namespace
@@ -71,11 +65,6 @@ TEST_SUITE("cli export") {
     for (const auto& [name, where] : stages["split_spec"].items())
       CHECK(stages["modules"].contains(name));
     // Read back, the map is the placement whose step time was printed.
-    Json placement = place("json", "p.json");
-    for (const OpId v : graph.ops())
-      placement["placement"][std::string(graph.name(v))] =
-          device_by(map, std::string(graph.module(v)));
-    session.folder().write("p.json", placement.dump());
     const std::string printed = session
                                     .run("place r.json --placer m_topo " + std::string(cluster) +
                                          " --export accelerate -o map.json")
@@ -83,8 +72,14 @@ TEST_SUITE("cli export") {
     const std::size_t at = printed.find("step time ") + 10;
     const auto time = parse_duration(printed.substr(at, printed.find_first_of(",;\n", at) - at));
     REQUIRE(time);
-    const Json step = session.json("simulate r.json --placement p.json " + std::string(cluster));
-    CHECK(step["step_time_us"].get<double>() == doctest::Approx(to_us(*time)).epsilon(1e-3));
+    for (const char* verb :
+         {"simulate r.json --placement map.json ", "place r.json --placer expert:file=map.json "})
+      CHECK(session.json(verb + std::string(cluster))["step_time_us"].get<double>() ==
+            doctest::Approx(to_us(*time)).epsilon(1e-3));
+    CHECK(
+        session
+            .json("simulate r.json --placement stages.json " + std::string(cluster))["step_time_us"]
+            .get<double>() > 0);
   }
 
   // Three modules of 10 ms and 100 MB on a GPU of 250: two wait, and one stays between them. A copy
@@ -110,14 +105,38 @@ TEST_SUITE("cli export") {
     const Json placement = Json::parse(session.folder().read("p.json"));
     const Json map = Json::parse(session.folder().read("map.json"));
     CHECK(map == Json{{"m0", "cpu"}, {"m1", 0}, {"m2", "cpu"}});
-    Json home = Json::object();
-    for (const auto& [name, device] : map.items()) {
-      CHECK(placement["placement"][name] == 0);
-      if (device == "cpu") home[name] = 1;
-    }
-    CHECK(placement["home"] == home);
-    const Json step = session.json("simulate t.json --placement p.json" + on);
-    CHECK(step["step_time_us"].get<double>() == doctest::Approx(30'000 + 2 * 3978.25 + 10.001));
+    CHECK(placement["home"] == Json{{"m0", 1}, {"m2", 1}});
+    // The homes that the file says of a GPU, a host and a disk.
+    const auto read_back = [&](const std::string& file) {
+      const OpGraph graph = read_trace(session.folder().file("t.json")).graph;
+      IdVector<DeviceId, Device> devices;
+      for (const char* kind : {"", "host", "disk"})
+        devices.push_back({.name = kind, .kind = kind, .memory = Bytes{1 << 30}});
+      const Cluster cluster_of_three =
+          Cluster::uniform(devices, {.bandwidth = {1e9}, .latency = {}});
+      const ProfiledCosts costs(graph, cluster_of_three);
+      const auto read = parse_framework_placement(session.folder().read(file), file,
+                                                  {graph, cluster_of_three, costs});
+      Json home = Json::object();
+      for (const OpId v : graph.ops())
+        if (read->waits(v)) home[std::string(graph.name(v))] = index(read->home[v]);
+      return home;
+    };
+    CHECK(read_back("map.json") == placement["home"]);
+    for (const char* file : {"p.json", "map.json"})
+      CHECK(session.json(fmt::format("simulate t.json --placement {}{}", file, on))["step_time_us"]
+                .get<double>() == doctest::Approx(30'000 + 2 * 3978.25 + 10.001));
+    // DeepSpeed cannot let some wait; where the GPU is too small for two, all do.
+    CHECK(holds(session.run("place t.json" + on + "--export deepspeed -o z.json").err,
+                "DeepSpeed has all weights at one place, and not those of op 'm1' elsewhere"));
+    const std::string tight =
+        " --devices 1 --memory '150 MB' --cpu-memory '1 GB' --transfers duplex ";
+    REQUIRE(session.run("place t.json" + tight + "--export deepspeed -o z.json").code == 0);
+    const Json all{{"m0", 1}, {"m1", 1}, {"m2", 1}};
+    CHECK(Json::parse(session.folder().read("z.json")) ==
+          Json::parse(R"({"zero_optimization": {"stage": 3, "offload_param": {"device": "cpu"},
+                          "stage3_prefetch_bucket_size": 0}})"));
+    CHECK(read_back("z.json") == all);
     // A host of 350 MB holds one, and both copies of the other on its way from the disk.
     session.folder().write("disk.yaml", R"(
 name: disk
@@ -134,6 +153,9 @@ engine: {transfers: duplex}
     CHECK(Json::parse(session.folder().read("map.json")) ==
           Json{{"m0", "cpu"}, {"m1", 0}, {"m2", "disk"}});
     CHECK(Json::parse(session.folder().read("p.json"))["home"] == Json{{"m0", 1}, {"m2", 2}});
+    CHECK(read_back("map.json") == Json{{"m0", 1}, {"m2", 2}});
+    session.refuses("simulate t.json --devices 1 --memory 1GB --placement map.json",
+                    "map.json: the cluster has no device cpu");
     const auto vllm = session.run("place t.json" + on + "--export pipelining -o s.json");
     CHECK(vllm.code == 2);
     CHECK(holds(vllm.err, "pipelining cannot say that weights wait, as those of op 'm0' do"));
@@ -164,8 +186,15 @@ placers: [m_etf])");
     const Json placed = session.json("place t.json --scenario s.yaml --placer m_etf -o p.json");
     CHECK(placed["home"] == Json{{"u0", 1}, {"u1", 1}});
     CHECK(placed["step_time_us"] == 17'000);
-    const Json step = session.json("simulate t.json --scenario s.yaml --placement p.json");
-    CHECK(step["step_time_us"] == 17'000);
+    REQUIRE(
+        session.run("place t.json --scenario s.yaml --placer m_etf --export deepspeed -o z.json")
+            .code == 0);
+    CHECK(Json::parse(session.folder().read("z.json")) ==
+          Json::parse(R"({"zero_optimization": {"stage": 2,
+                          "offload_optimizer": {"device": "cpu"}}})"));
+    for (const char* file : {"p.json", "z.json"})
+      CHECK(session.json(fmt::format("simulate t.json --scenario s.yaml --placement {}",
+                                     file))["step_time_us"] == 17'000);
 
     session.folder().write("host.yaml", session.folder().read("s.yaml") + "\ntransforms: [host]\n");
     session.refuses("place t.json --scenario host.yaml",

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <set>
 
 #include "tests/cli/session.h"
 
@@ -58,10 +59,9 @@ TEST_SUITE("fit") {
     CHECK(session.json("plan gpt2-xl --batch 8 --devices 2 --as v100")["status"] == "ok");
     // Commands name the model as Hugging Face or Ollama does, or where it is.
     const auto commands = [&](const std::string& model) {
+      const Json answer = session.json("fit " + model + " --gpus 1xrtx_3060 --cpu-memory 64GB");
       std::string all;
-      for (const Json& way :
-           session.json("fit " + model + " --gpus 1xrtx_3060 --cpu-memory 64GB")["ways"])
-        all += way["command"].get<std::string>() + "\n";
+      for (const Json& way : answer["ways"]) all += way["command"].get<std::string>() + "\n";
       return all;
     };
     CHECK(holds(commands("NousResearch/Meta-Llama-3-8B"),
@@ -116,6 +116,24 @@ TEST_SUITE("fit") {
           fmt::format("--pipeline-model-parallel-layout 'Et*{}|t*{}L'\n", first, second));
     CHECK(holds(session.run("fit config.json" + gpus + " --export deepspeed -o out").err,
                 "weights wait in host memory"));
+    // Each is read back: as many layers of the decode step are on each GPU.
+    for (const char* format : {"accelerate", "llamacpp", "vllm", "megatron"}) {
+      exported(format);
+      REQUIRE(
+          session
+              .run("place config.json:pass=decode,context=2047 --placer expert:file=out -o p.json "
+                   "--gpus 1xrtx_4090,1xrtx_3060,1xcpu_ddr4_2ch")
+              .code == 0);
+      const Json placed = Json::parse(session.folder().read("p.json"))["placement"];
+      std::set<std::string> on[3];
+      for (const auto& [op, device] : placed.items())
+        if (op.starts_with("layer_"))
+          on[device.get<std::size_t>()].insert(op.substr(0, op.find('/')));
+      CAPTURE(format);
+      CHECK(on[0].size() == static_cast<std::size_t>(first));
+      CHECK(on[1].size() == static_cast<std::size_t>(second));
+      CHECK(on[2].empty());
+    }
     // Weights that wait: as many layers of accelerate's map on the CPU as the way says.
     const std::string one = " --gpus 1xrtx_3060 --cpu-memory 64GB --context 2048";
     const Json offloaded = session.json("fit config.json" + one)["ways"];
@@ -137,6 +155,34 @@ TEST_SUITE("fit") {
     const Json deepspeed = written("deepspeed")["zero_optimization"];
     CHECK(deepspeed["stage"] == 3);
     CHECK(deepspeed["offload_param"]["device"] == "cpu");
+  }
+
+  // A layer of Llama 3 8B is 218 103 808 numbers in 16 bits and two norms of 4096 in 32. Of 3 GB
+  // the table of words takes 1.05 GB, and two copies of a layer on its way from the disk 0.87 GB.
+  TEST_CASE("weights that the host has no memory for wait on a disk, at its rate") {
+    const Session session;
+    const std::string ask =
+        "fit llama:size=3-8b --gpus 1xrtx_3060 --context 2048 --cpu-memory 3GB --disk '3.5 GB/s'";
+    const Json ways = session.json(ask)["ways"];
+    const auto found = std::ranges::find_if(ways, [](const Json& way) {
+      return way["name"].get<std::string>().ends_with(" on disk") && way["fits"];
+    });
+    REQUIRE(found != ways.end());
+    const std::string name = (*found)["name"], command = (*found)["command"];
+    const auto waiting = std::stoul(name.substr(8)),
+               on_disk = std::stoul(name.substr(name.find(", ") + 2));
+    CHECK(waiting - on_disk == 2);
+    const double read = static_cast<double>(on_disk) * (436'207'616.0 + 2 * 4096 * 4) / 3500;
+    CHECK((*found)["step_time_us"].get<double>() > read);
+    CHECK((*found)["step_time_us"].get<double>() < 1.5 * read);
+    REQUIRE(session.run(command.substr(7)).code == 0);
+    std::size_t disks = 0;
+    const Json map = Json::parse(session.folder().read("device_map.json"));
+    for (const auto& [module, device] : map.items()) disks += device == "disk" ? 1U : 0U;
+    CHECK(disks == on_disk);
+    session.refuses("fit llama --gpus 1xrtx_3060 --disk '3.5 GB/s'", "--disk needs --cpu-memory");
+    session.refuses("fit llama --gpus 1xrtx_3060 --cpu-memory 3GB --disk fast",
+                    "--disk: 'fast' is not a rate");
   }
 
   // 32 experts of 3 x 256 x 512 numbers in 16 bits are 25.2 MB a layer; the rest of a layer and of

@@ -1,5 +1,6 @@
 #include <fmt/ranges.h>
 
+#include "placers/files/framework_placement.h"
 #include "placers/interface/registry.h"
 #include "scenarios/export/framework_file.h"
 #include "tests/message.h"
@@ -11,27 +12,28 @@ using namespace baechi::literals;
 namespace {
 
 /// embed, `layers` layers of two ops, norm, head; weights of 1 B.
-OpGraph chain_of_layers(int layers) {
+OpGraph chain_of_layers(int layers, const char* mlp = "mlp", Bytes mlp_bytes = 1_B) {
   OpGraphBuilder g;
   std::optional<TensorId> before;
   const auto add = [&](const std::string& name, const std::string& module) {
-    const OpId v = g.add_op({.name = name, .persistent = 1_B, .module = module});
+    const Bytes held = module.ends_with(mlp) ? mlp_bytes : 1_B;
+    const OpId v = g.add_op({.name = name, .persistent = held, .module = module});
     if (before) g.add_edge(*before, v);
     before = g.add_tensor(v, 1_B);
   };
   add("embed", "model.embed_tokens");
   for (int i = 0; i < layers; ++i)
-    for (const char* part : {"self_attn", "mlp"})
+    for (const char* part : {"self_attn", mlp})
       add(fmt::format("{}{}", part, i), fmt::format("model.layers.{}.{}", i, part));
   add("norm", "model.norm");
   add("head", "lm_head");
   return std::move(g).build();
 }
 
-Cluster equal_gpus(std::size_t gpus, bool cpu = false) {
+Cluster equal_gpus(std::size_t gpus, bool cpu = false, Bytes memory = 1_GiB) {
   IdVector<DeviceId, Device> devices;
   for (std::size_t i = 0; i < gpus; ++i)
-    devices.push_back({.name = fmt::format("gpu{}", i), .kind = "", .memory = 1_GiB});
+    devices.push_back({.name = fmt::format("gpu{}", i), .kind = "", .memory = memory});
   if (cpu) devices.push_back({.name = "host", .kind = "cpu_ddr4_2ch", .memory = 1_GiB});
   return Cluster::uniform(devices, {.bandwidth = {1e9}, .latency = {}});
 }
@@ -57,29 +59,6 @@ Split layers_split(int layers, std::size_t gpus, const std::string& gpu_layers =
   return s;
 }
 
-/// The device of each layer by VLLM_PP_LAYER_PARTITION: the number of layers of each stage.
-std::vector<std::size_t> read_by_vllm(const std::string& text) {
-  std::vector<std::size_t> device;
-  std::istringstream counts(text.substr(text.find('=') + 1, text.find(' ') - text.find('=') - 1));
-  std::size_t stage = 0;
-  for (std::string count; std::getline(counts, count, ','); ++stage)
-    device.insert(device.end(), std::stoul(count), stage);
-  return device;
-}
-
-/// By --pipeline-model-parallel-layout: E, t and L are layers, | begins a stage, x*n is x n times.
-std::vector<std::size_t> read_by_megatron(const std::string& text) {
-  std::vector<std::size_t> device;
-  std::size_t stage = 0;
-  for (std::size_t i = text.find('\''); i < text.rfind('\''); ++i) {
-    stage += text[i] == '|' ? 1U : 0U;
-    if (text[i] != 't') continue;
-    const std::size_t times = text[i + 1] == '*' ? std::stoul(text.substr(i + 2)) : 1;
-    device.insert(device.end(), times, stage);
-  }
-  return device;
-}
-
 }  // namespace
 
 TEST_SUITE("ggml_split") {
@@ -100,21 +79,60 @@ TEST_SUITE("ggml_split") {
   }
 
   TEST_CASE("arguments of llama.cpp, vLLM and Megatron give the same placement again") {
-    for (const std::size_t gpus : {2UL, 3UL}) {
-      const Split made = layers_split(10, gpus);
-      const std::string text = llama_cpp_split(made.split);
-      std::vector<std::string> shares;
-      std::istringstream list(text.substr(text.rfind(' ') + 1));
-      for (std::string share; std::getline(list, share, ',');) shares.push_back(share);
-      CHECK(layers_split(10, gpus, "11", true, shares).split.device == made.split.device);
-      const std::string vllm = vllm_split(made.split, "M"), megatron = megatron_split(made.split);
-      CHECK(read_by_vllm(vllm) == made.split.device);
+    // The device of each op by the arguments, of which all but llama.cpp's have no CPU.
+    const auto again = [](const Split& made, const std::string& text) {
+      const ProfiledCosts costs(made.graph, made.cluster);
+      return parse_framework_placement(text, "file", {made.graph, made.cluster, costs})->device;
+    };
+    for (const std::size_t gpus : {1UL, 2UL, 3UL}) {
+      const Split made = layers_split(10, gpus), with_cpu = layers_split(10, gpus, "7", true);
+      const std::string vllm = vllm_split(made.split, "M");
       CHECK(vllm.ends_with(fmt::format(" vllm serve M --pipeline-parallel-size {}", gpus)));
-      CHECK(read_by_megatron(megatron) == made.split.device);
+      CHECK(again(made, vllm) == made.placement.device);
+      CHECK(again(made, megatron_split(made.split)) == made.placement.device);
+      CHECK(again(made, llama_cpp_split(made.split) + " -fa on") == made.placement.device);
+      CHECK(again(with_cpu, llama_cpp_split(with_cpu.split)) == with_cpu.placement.device);
     }
     // 11 entries, of which the output is on the last GPU.
-    CHECK(megatron_split(layers_split(10, 3).split) ==
-          "--pipeline-model-parallel-layout 'Et*4|t*4|t*2L'");
+    const Split three = layers_split(10, 3);
+    CHECK(megatron_split(three.split) == "--pipeline-model-parallel-layout 'Et*4|t*4|t*2L'");
+    // The output alone on the last GPU is said, too.
+    const Split alone = layers_split(4, 2, "", false, {"4", "1"});
+    CHECK(vllm_split(alone.split, "M").starts_with("VLLM_PP_LAYER_PARTITION=4,0 "));
+    for (const std::string& text : {vllm_split(alone.split, "M"), megatron_split(alone.split)})
+      CHECK(again(alone, text) == alone.placement.device);
+    const auto refused = [&](const std::string& text) {
+      return message<InputError>([&] { again(three, text); });
+    };
+    CHECK(refused("VLLM_PP_LAYER_PARTITION=4,4 vllm serve M") ==
+          "file: 8 layers, but the graph has 10");
+    CHECK(refused("VLLM_PP_LAYER_PARTITION=4,2,2,2") == "file: the cluster has no device 3");
+    CHECK(refused("--pipeline-model-parallel-layout 'Em|t*10L'") ==
+          "file: 'Em' in a layout of E, t*N and L");
+  }
+
+  // A layer's weights take 2 B, and while layers run 2 B more: what they read and what they write.
+  TEST_CASE("--fit fills GPUs from the last to the first, and keeps a split that fits") {
+    const auto fitted = [](const OpGraph& graph, const Cluster& cluster) {
+      Options options("ggml_split", {{"fit", {"true", ""}}, {"margin", {"0 B", ""}}});
+      const ProfiledCosts costs(graph, cluster);
+      return make_placer("ggml_split", std::move(options))->place({graph, cluster, costs}, 0);
+    };
+    const auto counts = [&](Bytes memory) {
+      const OpGraph graph = chain_of_layers(4);
+      const Cluster cluster = equal_gpus(2, true, memory);
+      const ProfiledCosts costs(graph, cluster);
+      return llama_cpp_split(layer_split({graph, cluster, costs}, fitted(graph, cluster)));
+    };
+    CHECK(counts(8_B) == "-ngl 5 -ts 3,2");  // three layers, 3 x 2 + 2, where their shares are
+    CHECK(counts(6_B) == "-ngl 4 -ts 2,2");  // a layer and the output, two layers; one is left
+    // Experts of 4 B: all on the CPU leave 10 - (2 x 1 + 2 + 2) B, the first layer's.
+    const OpGraph experts = chain_of_layers(2, "mlp.experts", 4_B);
+    const Placement placement = fitted(experts, equal_gpus(1, true, 10_B));
+    CHECK(placement.device[*experts.find("mlp.experts0")] == gpu0);
+    CHECK(placement.device[*experts.find("mlp.experts1")] == gpu1);  // here the CPU
+    CHECK(placement.device[*experts.find("self_attn0")] == gpu0);
+    CHECK(placement.device[*experts.find("head")] == gpu0);
   }
 
   TEST_CASE("what a framework cannot say is refused, with the op") {
@@ -129,6 +147,9 @@ TEST_SUITE("ggml_split") {
     CHECK(refused("head", 0) ==
           "op 'head' is on gpu0, before the device of an earlier layer: the framework has them in "
           "order");
+    CHECK(message<InputError>([] {
+            megatron_split(layers_split(4, 2, "", false, {"0", "1"}).split);
+          }) == "Megatron-LM has the first layer on the first GPU");
     CHECK(message<InputError>([] { vllm_split(layers_split(4, 1, "2", true).split, "M"); }) ==
           "vLLM cannot say that layers are on the host: another split");
   }

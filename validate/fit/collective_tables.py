@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from board import Comparison, InputError, median
+from board import Comparison, InputError, mean, median, percent
 from collectives import SYSTEMS, measured_collectives
 
 OPS = ("all_gather", "reduce_scatter", "all_reduce", "all_to_all")
@@ -162,10 +162,6 @@ def left_out(data):
         yield f"{system},{op},{n}," + ",".join(f"{times[i]:.4g}" for i in LARGE)
 
 
-def percent(values):
-    return f"{100.0 * sum(values) / len(values):.1f} %, median {100.0 * median(values):.1f} %"
-
-
 def fit(data):
     comparison = Comparison()
     rows, logs = measured_collectives(data, comparison), public_logs(data, comparison)
@@ -183,7 +179,7 @@ def fit(data):
             f"{n}: [{', '.join(f'{t:.3g}' for t in times[op, n][0])}]" for n in RANKS if (op, n) in times) + "}"
             for op in OPS if any((op, n) in times for n in RANKS))
         text += f"  {table}:\n    {{model: table, first: 512 B, times: {{\n       {lines}}},\n     fitted: \"{count} rows"
-        text += f", error from 1 MiB on an op and ranks left out {percent(left)}" if left else ""
+        text += f", error from 1 MiB on an op and ranks left out {percent(mean(left))}, median {percent(median(left))}" if left else ""
         text += f"; {', '.join(derived)} follow from the others" if derived else ""
         source = ("RCCL, public log of Azure ND MI300X v5" if table == "mi300x_rccl" else
                   "NCCL's tests: AIConfigurator's measurements; all_reduce with NVLS where NCCL chooses it")

@@ -182,7 +182,7 @@ class Family:
     """One type of kernel, on all devices: {(device, group): rows}."""
 
     def __init__(self, model, limits, fit, kernels, sheets):
-        self.model, self.limits, self.fit = model, limits, fit
+        self.model, self.limits, self.fit, self.sheets = model, limits, fit, sheets
         groups = {}
         for kernel in kernels:
             groups.setdefault((kernel.device, kernel.group), []).append(kernel)
@@ -195,11 +195,7 @@ class Family:
                 if g == group and device not in self.large_cache | {without}]
         if not rows:
             return None
-        together = object.__new__(Rows)
-        together.kernels = []
-        together.__dict__.update({name: np.concatenate([r.__dict__[name] for r in rows])
-                               for name, a in rows[0].__dict__.items() if isinstance(a, np.ndarray)})
-        return self.fit(together, first_numbers(self.limits, group, False))
+        return self.fit(Rows([k for r in rows for k in r.kernels], self.sheets), first_numbers(self.limits, group, False))
 
     def own(self, device, group):
         """The numbers of all rows, and the mean error of rows left out, a fifth at a time by their keys."""
@@ -262,10 +258,8 @@ def fit_passes(kernels, sheet, near=None):
         def loss(x):
             return np.abs(np.log(passes_us(x, moved, sheet["bytes"]) / us)).sum()
 
-        found = []
-        for start in [near[group]] if near else PASSES_STARTS:
-            x = minimize(loss, start, method="Powell", bounds=PASSES_LIMITS).x
-            found.append(minimize(loss, x, method="Nelder-Mead", bounds=PASSES_LIMITS))
+        rough = [minimize(loss, x, method="Powell", bounds=PASSES_LIMITS).x for x in ([near[group]] if near else PASSES_STARTS)]
+        found = [minimize(loss, x, method="Nelder-Mead", bounds=PASSES_LIMITS) for x in rough]
         fitted[group] = min(found, key=lambda result: result.fun).x
     return fitted
 

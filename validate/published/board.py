@@ -6,6 +6,8 @@ score_NAME of its module: it reads its files, yields lists of questions to `baec
 Python's standard library is all that it needs.
 """
 import argparse
+import collections
+import contextlib
 import csv
 import hashlib
 import html
@@ -141,23 +143,13 @@ class Comparison:
         self.skipped += other.skipped
         self.files.update(other.files)
 
+    @contextlib.contextmanager
     def row(self, row):
         """`with comparison.row(row):` skips a row for which InputError is raised."""
-        return _Skipping(self, row)
-
-
-class _Skipping:
-    def __init__(self, comparison, row):
-        self.comparison, self.read = comparison, row
-
-    def __enter__(self):
-        return self.read
-
-    def __exit__(self, kind, error, trace):
-        if isinstance(error, InputError):
-            self.comparison.skip(self.read.line, str(error))
-            return True
-        return False
+        try:
+            yield row
+        except InputError as error:
+            self.skip(row.line, str(error))
 
 
 class Data:
@@ -255,17 +247,11 @@ def run_blocks(program, running):
 # Scores
 
 
-def quantile(samples, q):
-    """Linear interpolation between the order statistics (type 7 of Hyndman and Fan)."""
-    samples = sorted(samples)
-    at = q * (len(samples) - 1)
-    below = int(at)
-    above = min(below + 1, len(samples) - 1)
-    return samples[below] + (at - below) * (samples[above] - samples[below])
-
-
 def median(samples):
-    return quantile(samples, 0.5)
+    """The order statistic in the middle; halfway between two."""
+    samples, last = sorted(samples), len(samples) - 1
+    below, above = samples[last // 2], samples[(last + 1) // 2]
+    return below + 0.5 * (above - below)
 
 
 def mean(samples):
@@ -375,11 +361,8 @@ def unasked(scores):
         files.update(score.files)
         asked.update(line for row in score.rows for line in row.lines)
         asked.update(line for line, _ in score.skipped)
-    counts = {}
-    for line in asked:
-        path = line.rsplit(":", 2)[0]
-        counts[path] = counts.get(path, 0) + 1
-    return [(path, rows - counts.get(path, 0)) for path, rows in sorted(files.items()) if counts.get(path, 0) < rows]
+    counts = collections.Counter(line.rsplit(":", 2)[0] for line in asked)
+    return [(path, rows - counts[path]) for path, rows in sorted(files.items()) if counts[path] < rows]
 
 
 # What is printed

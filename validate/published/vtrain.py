@@ -41,15 +41,9 @@ class Step:
         backward, and with recomputing a layer forward once more."""
         ranks = self.tensor * self.data * self.pipeline
         passes = 4 if self.recompute == "full" else 3
-        layer = product(2 * passes, self.batch, self.length, self.hidden, 12 * self.hidden + 2 * self.length)
-        return layer / ranks, product(6, self.batch, self.length, self.hidden, self.vocabulary) / ranks
-
-
-def product(*factors):
-    result = 1.0
-    for factor in factors:
-        result *= factor
-    return result
+        hidden = 1.0 * self.batch * self.length * self.hidden
+        layer = 2 * passes * hidden * (12 * self.hidden + 2 * self.length)
+        return layer / ranks, 6 * hidden * self.vocabulary / ranks
 
 
 def steps_of(data, file, comparison):
@@ -119,24 +113,17 @@ def found_together(steps):
 
 
 def solve(a):
-    """x of a x = b by Gauss elimination; b is the last column of `a`."""
+    """x of a x = b by Gauss-Jordan elimination; b is the last column of `a`."""
     n = len(a)
     for i in range(n):
         pivot = max(range(i, n), key=lambda k: abs(a[k][i]))
         a[i], a[pivot] = a[pivot], a[i]
         if not abs(a[i][i]) > 1e-30:
             raise InputError("the rows do not determine the fit")
-        for k in range(i + 1, n):
-            factor = a[k][i] / a[i][i]
-            if factor:
-                a[k] = [x - factor * y if j >= i else x for j, (x, y) in enumerate(zip(a[k], a[i]))]
-    x = [0.0] * n
-    for i in reversed(range(n)):
-        rest = a[i][n]
-        for j in range(i + 1, n):
-            rest -= a[i][j] * x[j]
-        x[i] = rest / a[i][i]
-    return x
+        a[i] = [x / a[i][i] for x in a[i]]
+        for k in set(range(n)) - {i}:
+            a[k] = [x - a[k][i] * y for x, y in zip(a[k], a[i])]
+    return [row[n] for row in a]
 
 
 def least_relative_deviations(rows, n, rounds=60, least=1e-5):

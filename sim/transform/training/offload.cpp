@@ -171,20 +171,24 @@ class OffloadedStep {
 
 struct OffloadChoice {
   std::vector<std::string> modules;  ///< patterns of paths
+  std::vector<std::string> on_disk;  ///< of those, if some are in the host's memory
   bool optimizer = false;
   std::int64_t prefetch = 0;
   std::int64_t home = 1;  ///< the first
   std::int64_t homes = 1;
   std::int64_t disk = 0;  ///< 0: none
 
+  static bool match(const std::vector<std::string>& patterns, std::string_view name) {
+    return std::ranges::any_of(patterns,
+                               [&](const std::string& p) { return Wildcard{p}.matches(name); });
+  }
+
   /// The outermost module around `path` that a pattern matches; nothing: none does.
   std::optional<std::string> module_around(std::string_view path) const {
     for (std::size_t end = 0; end < path.size(); ++end) {
       end = std::min(path.find('.', end), path.size());
       std::string name(path.substr(0, end));
-      if (std::ranges::any_of(modules,
-                              [&](const std::string& p) { return Wildcard{p}.matches(name); }))
-        return name;
+      if (match(modules, name)) return name;
     }
     return std::nullopt;
   }
@@ -200,7 +204,8 @@ struct OffloadChoice {
       const bool updates = optimizer && graph.op(v).phase == Phase::update;
       if (!updates && (!module || graph.op(v).phase == Phase::update)) continue;
       w.home[v] = w.host[v] = static_cast<DeviceId>(home + d % homes);
-      if (disk > 0 && !updates) w.home[v] = static_cast<DeviceId>(disk);
+      if (disk > 0 && !updates && (on_disk.empty() || match(on_disk, *module)))
+        w.home[v] = static_cast<DeviceId>(disk);
       w.module[index(v)] = module.value_or("");
     }
     return w;
@@ -215,17 +220,12 @@ struct OffloadChoice {
 ///   optimizer: update ops run at home.
 ///   homes: with several, device d has home + d mod homes, each with links of its own.
 ///   disk: weights wait on this device behind home, and go by way of home's memory.
+///   on_disk: only those of these modules.
 class Offload final : public Transform {
  public:
   explicit Offload(Options& o) {
-    if (const Options::Value* given =
-            o.raw("modules", "paths of modules, with * and ?, whose weights wait at home")) {
-      if (!given->text.empty()) choice_.modules.push_back(given->text);
-      for (const auto& [key, module] : given->children) {
-        if (!key.empty() || module.text.empty()) o.mistake("modules", "not a list of paths");
-        choice_.modules.push_back(module.text);
-      }
-    }
+    choice_.modules = paths(o, "modules", "paths of modules, with * and ?, whose weights wait");
+    choice_.on_disk = paths(o, "on_disk", "with disk: those of modules that wait there [all]");
     choice_.optimizer = o.get("optimizer", false, "update ops run at home");
     choice_.prefetch = o.get("prefetch", std::int64_t{0}, "modules that are copied ahead", 0, 1024);
     choice_.home = o.get("home", std::int64_t{1},
@@ -262,6 +262,18 @@ class Offload final : public Transform {
   }
 
  private:
+  static std::vector<std::string> paths(Options& o, const char* key, const char* help) {
+    std::vector<std::string> all;
+    const Options::Value* given = o.raw(key, help);
+    if (given == nullptr) return all;
+    if (!given->text.empty()) all.push_back(given->text);
+    for (const auto& [name, module] : given->children) {
+      if (!name.empty() || module.text.empty()) o.mistake(key, "not a list of paths");
+      all.push_back(module.text);
+    }
+    return all;
+  }
+
   OffloadChoice choice_;
 };
 

@@ -140,6 +140,11 @@ TEST_SUITE("list scheduler") {
     Booked exact(small_graph({member, member, {30_B}}), 20_B, {.keep_all = true});
     exact.start(a, gpu0);
     CHECK(exact.has_room(b, gpu0));  // what is reserved is for b
+    const SmallOp works{.temporary = 30_B};
+    Booked shared(small_graph({works, works, {11_B}}), 40_B, {.keep_all = true});
+    shared.start(a, gpu0);
+    CHECK(shared.has_room(b, gpu0));  // in the workspace of a
+    CHECK_FALSE(shared.has_room(c, gpu0));
   }
 
   // 60 of weights, 30 and 10 of outputs, and a copy of 30: 130 B on one device at most.

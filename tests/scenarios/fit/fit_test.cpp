@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "scenarios/fit/layers.h"
+#include "placers/layer_line.h"
 #include "scenarios/read/choice_text.h"
 #include "sim/random.h"
 #include "tests/message.h"

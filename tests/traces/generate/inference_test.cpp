@@ -152,8 +152,7 @@ TEST_SUITE("inference") {
   // 24 layers of 32 experts of 3 x 2880 x 2880 numbers and biases of 3 x 2880 in 17 bytes for 32;
   // the other 1.8e9 in 16 bits: 13.76 GB, as published.
   TEST_CASE("gpt-oss-20b has its experts in four bits, and nothing else") {
-    const Settings quantized{
-        {"config", "gpt-oss-20b"}, {"pass", "decode"}, {"weights", "bf16+experts=mxfp4"}};
+    const Settings quantized{{"config", "gpt-oss-20b"}, {"pass", "decode"}};
     CHECK(static_cast<double>(sums(generated("moe", quantized)).weights) ==
           doctest::Approx(13.76e9).epsilon(0.005));
   }

@@ -173,6 +173,26 @@ TEST_SUITE("kineto") {
     CHECK(critical_path(g) == 995us);
   }
 
+  // Stream 7: k1 [10-100], k3 from `start` on; stream 9: k2 [20-`ended`].
+  TEST_CASE("up to 10 us between kernels are the stream's own, up to 30 us wait for another's") {
+    const auto third = [](int ended, int start) {
+      const OpGraph g = recorded({profiler_step(0, 0, 1000), launch(1, 0, 5), kernel(1, 7, 10, 90),
+                                  launch(2, 8, 2), kernel(2, 9, 20, ended - 20), launch(3, 12, 2),
+                                  kernel(3, 7, start, 50)})
+                            .graph;
+      std::pair<Duration, bool> found;  // of k3; whether the stream is idle
+      for (const OpId v : g.ops()) {
+        if (g.name(v).find("k3") != std::string_view::npos) found.first = g.op(v).compute;
+        found.second |= g.kind(v) == "Idle";
+      }
+      return found;
+    };
+    CHECK(third(90, 110) == std::pair<Duration, bool>(60us, false));
+    CHECK(third(90, 111) == std::pair<Duration, bool>(50us, true));
+    CHECK(third(200, 230) == std::pair<Duration, bool>(80us, false));
+    CHECK(third(200, 231) == std::pair<Duration, bool>(50us, true));
+  }
+
   // 60 launches of 5 us, and one of 205 us while the stream has work: the queue was full.
   TEST_CASE("a launch that waits for room in the queue is no work of the host's") {
     std::vector<std::string> events{profiler_step(0, 0, 1000)};

@@ -1,4 +1,4 @@
-#include "scenarios/fit/layers.h"
+#include "placers/layer_line.h"
 
 namespace baechi {
 Bytes LayerNeeds::transient(std::size_t first, std::size_t last) const {
