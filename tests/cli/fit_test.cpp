@@ -66,6 +66,7 @@ TEST_SUITE("fit") {
     };
     CHECK(holds(commands("NousResearch/Meta-Llama-3-8B"),
                 "vllm serve NousResearch/Meta-Llama-3-8B "));
+    CHECK(holds(commands("llama-3-8b:weights=gptq"), "--max-model-len 8192 --quantization gptq"));
     CHECK(holds(commands("llama:size=3-8b"), "vllm serve meta-llama/Meta-Llama-3-8B "));
     CHECK(holds(commands("llama3:8b"),
                 "ollama run llama3:8b  # /set parameter num_ctx 8192, num_gpu 33"));
@@ -77,9 +78,8 @@ TEST_SUITE("fit") {
     for (const auto& [name, said] : std::to_array<std::pair<const char*, std::size_t>>(
              {{"mistralai/Mistral-7B-v0.2", 0}, {"mistralai/Mistral-7B-v0.9", 1}}))
       CHECK(session.json(fmt::format("fit {}{}", name, gpus))["notes"].size() == said);
-    for (const char* verb : {"fit", "plan"})
-      CHECK(holds(session.run(fmt::format("{} model.gguf{}", verb, " --gpus 1xh100")).err,
-                  "model.gguf: no such file"));
+    for (const char* ask : {"fit model.gguf", "plan model.gguf --batch 2"})
+      session.refuses(fmt::format("{} --gpus 1xh100", ask), "model.gguf: no such file");
     // A folder without a config.json, or a path that is not there, is not taken for a name.
     std::filesystem::create_directories(session.folder().file("llama-2-7b"));
     for (const char* path : {"llama-2-7b", "of/my/llama-2-7b"})
