@@ -279,12 +279,12 @@ TEST_SUITE("replication") {
     };
     CHECK(mistake("micro_batches", 3) ==
           "the placement's replicas: 2 devices of stage 0 do not divide 3 micro-batches");
-    CHECK(mistake("stage_0_devices", 3) == "the placement's replicas: 'gpu' is in stages 0 and 1");
+    CHECK(mistake("stage_0_devices", 3) == "the placement's replicas: 'gpu2' is in stages 0 and 1");
     CHECK(mistake("stage_1_devices", 3) ==
-          "the placement's replicas: stage 1 has 3 devices from 'gpu' on, and the cluster has 2 "
+          "the placement's replicas: stage 1 has 3 devices from 'gpu2' on, and the cluster has 2 "
           "such");
     CHECK(mistake("stage_1_first", 3) ==
-          "the placement's replicas: op 'b' is on 'gpu', which is the first device of no stage");
+          "the placement's replicas: op 'b' is on 'gpu2', which is the first device of no stage");
     CHECK(mistake("stage_0_first", 0.5).ends_with("'stage_0_first' is none of 4 devices"));
     CHECK(message<InputError>([&] { value(with(shared), "latency"); }) ==
           "latency: replicated stages are not supported");
