@@ -6,8 +6,8 @@
 #include "tests/small_graphs.h"
 #include "tests/temporary_folder.h"
 #include "tests/this_build.h"
+#include "tests/validate/virtual_clock.h"
 #include "validate/calibrate.h"
-#include "validate/virtual_clock.h"
 
 using namespace baechi::validate;
 
