@@ -298,7 +298,7 @@ class Cuts {
     IdVector<DeviceId, Bytes> limit = limit_;
     for (int round = 0; round < 5; ++round) {
       const std::vector<LineCuts> cuts = cut_stretches(c, classes_, limit, LineGoal::sum);
-      if (cuts.empty()) return;
+      if (cuts.empty()) break;
       const auto& of_block = std::ranges::min_element(cuts, {}, &LineCuts::value)->of_block;
       const IdVector<DeviceId, Bytes> peak = trial_.excess_peaks(placement(line, of_block));
       if (peak.size() == 0) return;
@@ -312,7 +312,34 @@ class Cuts {
         for (const DeviceId d : cls.devices) limit[d] = 0.98 * shrinks * limit[d];
       }
     }
+    if (p_.graph.num_ops() > searched_ops) search_fixed(line, c);
   }
+
+  /// Cuts for fixed limits, which do not depend on the memory there is, the largest first, until a
+  /// step fits: what fits with less memory fits with more. `limit_` is their proportion.
+  void search_fixed(const UnitLine& line, const LineCosts& c) {
+    const Bytes largest = *std::ranges::max_element(limit_);
+    if (largest <= Bytes{}) return;
+    IdVector<DeviceId, double> size;  // relative to the largest
+    for (const Bytes m : limit_)
+      size.push_back(static_cast<double>(m.count) / static_cast<double>(largest.count));
+    const double devices = std::accumulate(size.begin(), size.end(), 0.0);
+    std::vector<DeviceId> before;
+    for (double share = 1.0; share * devices >= 1.0; share *= 0.87) {  // of all bytes
+      const Bytes level = share * c.bytes.back();
+      if (level > largest) continue;
+      IdVector<DeviceId, Bytes> limit;
+      for (const double s : size) limit.push_back(s * level);
+      const std::vector<LineCuts> cuts = cut_stretches(c, classes_, limit, LineGoal::sum);
+      if (cuts.empty()) return;
+      const auto& of_block = std::ranges::min_element(cuts, {}, &LineCuts::value)->of_block;
+      if (of_block == before) continue;
+      before = of_block;
+      if (trial_.excess_peaks(placement(line, of_block)).size() == 0) return;
+    }
+  }
+
+  static constexpr std::size_t searched_ops = 80;  // up to here auto itself tries less memory
 
   const Problem& p_;
   CutTrial& trial_;

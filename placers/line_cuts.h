@@ -54,8 +54,9 @@ class CutTrial {
 /// Gives `trial` all placements of contiguous stretches, on devices in any order, if those have at
 /// most `most` ops in total. Else those of the least sum of op and transfer times, by dynamic
 /// programming over stretches and numbers of devices of each class, for three measures of memory;
-/// where the step does not fit, again with less memory, in proportion to the peaks. An op of
-/// another phase goes with its forward op.
+/// where the step does not fit, again with less memory, in proportion to the peaks. If none fits,
+/// on graphs of over 80 ops also for fixed limits, so that more memory does not lose what fits. An
+/// op of another phase goes with its forward op.
 void try_straight_cuts(const Problem& problem, std::size_t most, CutTrial& trial);
 
 }  // namespace baechi

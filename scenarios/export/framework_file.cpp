@@ -6,8 +6,8 @@
 #include <tuple>
 
 #include "placers/feasible.h"
-#include "placers/files/framework_placement.h"
 #include "placers/files/placement_file.h"
+#include "placers/framework_placement.h"
 #include "placers/model_layers.h"
 #include "placers/refine.h"
 #include "placers/whole_modules.h"

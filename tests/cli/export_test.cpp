@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "placers/files/framework_placement.h"
+#include "placers/framework_placement.h"
 #include "tests/cli/session.h"
 #include "traces/importer.h"
 

@@ -1,4 +1,5 @@
 #include "placers/feasible.h"
+#include "placers/line_cuts.h"
 #include "tests/graph_text.h"
 #include "tests/placers/place_by_name.h"
 #include "tests/prelude.h"
@@ -16,6 +17,21 @@ std::optional<Duration> step(const Problem& problem, const std::string& name) {
   }
   return std::nullopt;
 }
+
+/// Whether a straight cut fits.
+struct AnyCut final : CutTrial {
+  explicit AnyCut(const Problem& p) : problem(p) {}
+  IdVector<DeviceId, Bytes> excess_peaks(Placement placement) override {
+    if (fits |= !simulate(problem, placement).oom) return {};
+    Problem unlimited = problem;
+    unlimited.engine.enforce_memory = false;
+    IdVector<DeviceId, Bytes> peaks;
+    for (const DeviceUse& use : simulate(unlimited, placement).devices) peaks.push_back(use.peak);
+    return peaks;
+  }
+  const Problem& problem;
+  bool fits = false;
+};
 
 /// `chains` chains of `length` ops of 10 ns, joined by tensors of `bytes`.
 OpGraph side_by_side(int chains, int length, Bytes bytes) {
@@ -204,6 +220,27 @@ TEST_SUITE("placers") {
       CHECK(some.slower * 100 <= some.compared);
       CHECK(some.worst <= 1.02);
     }
+  }
+
+  TEST_CASE("straight cuts that fit into some memory are not lost with more") {
+    std::size_t compared = 0;
+    for (std::uint64_t seed = 0; seed < 40; ++seed) {
+      CAPTURE(seed);
+      const RandomProblem random({.ops = 120}, 4, seed);
+      bool before = false;
+      for (double memory = 1'000; memory < 12'000; memory *= 1.25) {
+        Cluster cluster = random.cluster;
+        for (const DeviceId d : cluster.devices())
+          cluster.set_memory(d, {static_cast<std::int64_t>(memory)});
+        const Problem problem = random.under({}, cluster);
+        AnyCut cut(problem);
+        try_straight_cuts(problem, 6'250, cut);
+        CHECK((cut.fits || !before));
+        compared += before ? 1U : 0U;
+        before = cut.fits;
+      }
+    }
+    CHECK(compared > 150);
   }
 
   TEST_CASE("auto reports its choice, and stops where no step can be shorter") {
