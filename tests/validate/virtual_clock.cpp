@@ -4,6 +4,7 @@
 
 #include "sim/file_aside.h"
 #include "tests/validate/made_up_gpu.h"
+#include "tests/validate/run_files_text.h"
 
 namespace baechi::validate {
 namespace {
@@ -176,15 +177,19 @@ Outcome VirtualClock::run(const ReplayPlan& plan) {
   return outcome;
 }
 
+void write_run(const std::string& folder, const VirtualClock& clock, const ValidationRun& run) {
+  write_aside(folder + "/machine.txt", machine_text(clock.machine()));
+  write_aside(folder + "/measurements.csv", measurements_csv(run.measurements));
+  write_aside(folder + "/steps.csv", steps_csv(run.steps));
+  write_aside(folder + "/timeline.csv", timeline_csv(run.timeline));
+}
+
 void replay_virtually(const std::string& folder) {
   VirtualClock clock(virtual_truth(4), {.noise = 0.005, .jitter_ns = 40}, 1);
   ValidationRun run;
   run.measurements = run_benchmarks(clock, 3);
   replay_plans(clock, read_plans(folder + "/plans"), {.replays = 3}, run);
-  write_aside(folder + "/machine.txt", machine_text(clock.machine()));
-  write_aside(folder + "/measurements.csv", measurements_csv(run.measurements));
-  write_aside(folder + "/steps.csv", steps_csv(run.steps));
-  write_aside(folder + "/timeline.csv", timeline_csv(run.timeline));
+  write_run(folder, clock, run);
 }
 
 }  // namespace baechi::validate

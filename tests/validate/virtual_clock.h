@@ -54,6 +54,9 @@ void replay_plans(VirtualClock& clock, std::span<const ReplayPlan> plans, Replay
 /// `rounds` times.
 std::vector<Measurement> run_benchmarks(VirtualClock& clock, int rounds);
 
+/// Writes the files of a harness on that machine, except plans and predictions.
+void write_run(const std::string& folder, const VirtualClock& clock, const ValidationRun& run);
+
 /// Writes the files of a harness that ran benchmarks and the plans of `folder`, three times each.
 void replay_virtually(const std::string& folder);
 
