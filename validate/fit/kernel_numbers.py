@@ -113,11 +113,6 @@ def attention_us(x, r):
             + x["traffic"] * moved(x, r.traffic, r.bytes))
 
 
-def kept(name, value):
-    """As devices.yaml has it."""
-    return round(value, 3) if name in TIMES else float(f"{value:.3g}")
-
-
 def minimise(model, limits, start, rows, evaluations):
     """The least mean of |log(simulated / measured)|, plus |log(number / start)| of each number over the rows: few rows
     move the numbers little. A number that starts at 0 stays 0."""
@@ -133,7 +128,7 @@ def minimise(model, limits, start, rows, evaluations):
     bounds = [(v - 4.0, v + 4.0) for v in begin]
     best = minimize(loss, begin, method="Powell", bounds=bounds,
                     options={"maxfev": evaluations, "xtol": 0.01, "ftol": 1e-4}).x
-    return {name: kept(name, value) for name, value in at(best).items()}
+    return {name: round(value, 3) if name in TIMES else float(f"{value:.3g}") for name, value in at(best).items()}
 
 
 def fit_gemm(rows, start, evaluations=700):
@@ -143,7 +138,7 @@ def fit_gemm(rows, start, evaluations=700):
     if len(long.us) >= 5:
         left = float(np.sort(gemm_us(numbers, long) / long.us)[len(long.us) // 2])
         if left < 1.0:
-            numbers.update(sustained=kept("", left), settled=SETTLED)
+            numbers.update(sustained=float(f"{left:.3g}"), settled=SETTLED)
     return numbers
 
 
