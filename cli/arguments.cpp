@@ -188,7 +188,7 @@ Platform from_flags(const ClusterFlags& flags) {
       platform.cluster.devices.size() > 1 &&
       std::ranges::any_of(platform.cluster.devices, is_known_type))
     platform.cluster.evidence.push_back(
-        {"link", "Baechi's fit of PCIe of 2020, 5.7 GB/s and 134 us, as no --link is given"});
+        {"link", "as no --link is given, pcie3_host: Baechi's fit in 2020, 5.7 GB/s and 134 us"});
   platform.engine = read_engine(flags, reader);
   add_host(flags, reader, platform.cluster);
   reader.throw_if_any();

@@ -1,7 +1,7 @@
 #include "cli/arguments.h"
 #include "cli/output.h"
 #include "cli/step_text.h"
-#include "placers/files/placement_file.h"
+#include "placers/framework_placement.h"
 #include "scenarios/run/runner.h"
 #include "sim/explain/explanation.h"
 

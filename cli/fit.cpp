@@ -14,7 +14,7 @@ struct FitArguments {
   std::string model, gpus, memory, cpu_memory, cpu = "cpu_ddr4_2ch", dtype, reserve = "640 MiB";
   std::string disk, link = "pcie4_host", host_link = "pcie4_h2d", format, goal = "latency";
   std::string exported, output;
-  std::int64_t context = 0, batch = 0, prompt = 512;  // batch 0: the default
+  std::int64_t context = 0, batch = 0, prompt = 512, lora_rank = 16;  // batch 0: the default
   std::size_t way = 1;
   bool train = false;
 };
@@ -108,6 +108,7 @@ FitQuestion question_of(const FitArguments& a) {
   q.batch = std::max<std::int64_t>(q.batch, 1);
   q.train = a.train;
   q.prompt = a.prompt;
+  q.lora_rank = a.lora_rank;
   if (a.train) set_sample_length(q, a.context);
   return q;
 }
@@ -307,6 +308,8 @@ void add_fit(CLI::App& app, Verb& chosen) {
              "Tokens of the prompt before the first token [512]");
   verb->add_flag("--train", a->train,
                  "Train the model with --batch samples a step, in place of writing text");
+  add_number(*verb, "--lora-rank", a->lora_rank, std::int64_t{1}, std::int64_t{1024},
+             "With --train, of the adapters of LoRA and QLoRA [16]");
   add("--dtype", a->dtype, "NAME", "Numbers of activations and of weights [the model's, or fp16]")
       ->check(CLI::IsMember({"fp16", "bf16", "fp32"}));
   add("--reserve", a->reserve, "SIZE",

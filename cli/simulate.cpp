@@ -4,7 +4,7 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/step_text.h"
-#include "placers/files/placement_file.h"
+#include "placers/framework_placement.h"
 #include "sim/explain/explanation.h"
 #include "sim/objective/replicas.h"
 #include "traces/format/compressed_file.h"

@@ -12,7 +12,6 @@
 #include "sim/file_aside.h"
 #include "validate/calibrate.h"
 #include "validate/score.h"
-#include "validate/virtual_clock.h"
 
 namespace baechi {
 
@@ -51,37 +50,6 @@ void add_data(CLI::App& verb, std::string& data) {
 }
 
 namespace fs = std::filesystem;
-
-struct ReplayFlags {
-  std::string run;
-  int devices = 4;
-  int replays = 30, rounds = 20, timelines = 3;
-  double stretch = 1.0;
-  std::uint64_t seed = 1;
-};
-
-int replay_all(const ReplayFlags& flags) {
-  std::vector<ReplayPlan> plans;
-  int devices = flags.devices;
-  if (fs::is_directory(flags.run + "/plans")) plans = read_plans(flags.run + "/plans");
-  for (const ReplayPlan& plan : plans) devices = std::max(devices, plan.devices);
-  ValidationRun run;
-  const ReplayChoice choice{.replays = flags.replays, .timelines = flags.timelines};
-  Unknowns unknowns{.noise = 0.005, .jitter_ns = 40};
-  VirtualClock clock(virtual_truth(devices), unknowns, flags.seed);
-  run.measurements = run_benchmarks(clock, flags.rounds, stages("benchmarks"));
-  unknowns.stretch = flags.stretch;
-  clock.set(unknowns);
-  replay_plans(clock, plans, choice, run, stages("replays"));
-  fs::create_directories(flags.run);
-  write_aside(flags.run + "/machine.txt", machine_text(clock.machine()));
-  write_aside(flags.run + "/measurements.csv", measurements_csv(run.measurements));
-  write_aside(flags.run + "/steps.csv", steps_csv(run.steps));
-  write_aside(flags.run + "/timeline.csv", timeline_csv(run.timeline));
-  fmt::print(stderr, "{}: {} plans on a virtual clock of {} devices\n", flags.run, plans.size(),
-             devices);
-  return 0;
-}
 
 struct PlanFlags {
   std::vector<std::string> scenarios, sets;
@@ -272,26 +240,6 @@ void add_validate_steps(CLI::App& app, Verb& chosen) {
   add_format(*verb, flags->values["--format"], {"text", "json"});
 }
 
-void add_validate_replay(CLI::App& app, Verb& chosen) {
-  const auto [verb, flags] = add_verb(app, chosen, "replay",
-                                      "Run benchmarks and replays on a virtual clock, without a "
-                                      "GPU; writes the files of a harness",
-                                      replay_all);
-  add_argument(*verb, "RUN", flags->run, "Folder of the run");
-  add_number(*verb, "--devices", flags->devices, 1, 64,
-             "Least number of devices; more if a plan has more [4]");
-  add_number(*verb, "--replays", flags->replays, 1, 10000,
-             "Replays of each plan in each of two rounds [30]");
-  add_number(*verb, "--timelines", flags->timelines, 0, 10000,
-             "Replays recorded task by task, of each plan in each round [3]");
-  add_number(*verb, "--rounds", flags->rounds, 1, 10000, "Rounds of the benchmarks [20]");
-  add_number(*verb, "--stretch", flags->stretch, 0.5, 2.0,
-             "Factor on lengths in replays, but not in benchmarks: an error for the report to "
-             "find [1]",
-             "F");
-  add_value(*verb, "--seed", flags->seed, "N", "Seed of the noise [1]")->check(is_seed());
-}
-
 void add_validate_torch(CLI::App& app, Verb& chosen) {
   const auto [verb, flags] = add_verb(
       app, chosen, "torch",
@@ -305,7 +253,6 @@ void add_validate(CLI::App& app, Verb& chosen) {
   CLI::App* verb = app.add_subcommand("validate", "Check simulated steps against real devices");
   verb->require_subcommand(1);
   add_replay_plans(*verb, chosen);
-  add_validate_replay(*verb, chosen);
   add_calibrate(*verb, chosen);
   add_validation_report(*verb, chosen);
   add_validate_published(*verb, chosen);
@@ -314,11 +261,7 @@ void add_validate(CLI::App& app, Verb& chosen) {
   add_validate_steps(*verb, chosen);
   for (CLI::App* inner : verb->get_subcommands({})) inner->group("Verbs");
   verb->footer(
-      "validate/FORMATS.md explains the files. Without a GPU, on a virtual clock:\n"
-      "  baechi validate plan scenarios/examples/slow_link.yaml -o results/virtual\n"
-      "  baechi validate replay results/virtual\n"
-      "  baechi validate calibrate results/virtual\n"
-      "  baechi validate report results/virtual");
+      "validate/FORMATS.md explains the files; the harness of validate/cuda makes those of a run.");
 }
 
 }  // namespace baechi

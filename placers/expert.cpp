@@ -1,4 +1,4 @@
-#include "placers/files/placement_file.h"
+#include "placers/framework_placement.h"
 #include "placers/interface/colocation.h"
 #include "placers/interface/placer.h"
 #include "sim/text.h"

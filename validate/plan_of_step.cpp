@@ -1,3 +1,4 @@
+#include "scenarios/run/hashes.h"
 #include "sim/engine/channels.h"
 #include "sim/random.h"
 #include "validate/export.h"

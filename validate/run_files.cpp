@@ -240,28 +240,8 @@ void check_replays(const ValidationRun& run, const PlansByName& plans, Mistakes&
 
 }  // namespace
 
-std::string machine_text(const Machine& m) {
-  std::string out = fmt::format("baechi-machine 1\ngpu {}\ndriver {}\ncuda {}\nsms {}\n", m.gpu,
-                                m.driver, m.cuda, m.sms);
-  for (std::size_t d = 0; d < m.partitions.size(); ++d)
-    out += fmt::format("partition {} {} {}\n", d, m.partitions[d].compute, m.partitions[d].link);
-  out +=
-      fmt::format("disjoint {}\nclock_mhz {} {}\ntimer_tick_ns {}\nharness {}\ndate {}\n",
-                  m.disjoint, m.clock_mhz[0], m.clock_mhz[1], m.timer_tick_ns, m.harness, m.date);
-  for (const auto& [key, value] : m.more) out += fmt::format("{} {}\n", key, value);
-  return out;
-}
-
 Machine parse_machine(std::string_view text, const std::string& path) {
   return MachineReader(text, path).read();
-}
-
-std::string measurements_csv(const std::vector<Measurement>& rows) {
-  std::string out = std::string(Measurement::header()) + "\n";
-  for (const Measurement& m : rows)
-    out += fmt::format("{},{},{},{},{},{},{},{},{}\n", m.what, m.mode, m.way, m.subject, m.args,
-                       m.against, m.count, m.round, m.value);
-  return out;
 }
 
 std::vector<Measurement> parse_measurements(std::string_view text, const std::string& path) {
@@ -285,17 +265,6 @@ std::vector<Measurement> parse_measurements(std::string_view text, const std::st
   return rows;
 }
 
-std::string steps_csv(const std::vector<StepRow>& rows) {
-  const auto ns = [](std::optional<Duration> time) {
-    return time ? fmt::format("{}", time->count()) : std::string();
-  };
-  std::string out = std::string(steps_header) + "\n";
-  for (const StepRow& r : rows)
-    out += fmt::format("{},{},{},{},{},{},{},{}\n", r.plan, r.replay, r.round, r.mode, ns(r.step),
-                       ns(r.submit), to_text(r.verdict), join_bytes(r.peaks));
-  return out;
-}
-
 std::vector<StepRow> parse_steps(std::string_view text, const std::string& path) {
   Table table(text, path, steps_header);
   std::vector<StepRow> rows;
@@ -314,15 +283,6 @@ std::vector<StepRow> parse_steps(std::string_view text, const std::string& path)
   }
   throw_if_any(table.lines);
   return rows;
-}
-
-std::string timeline_csv(const std::vector<TaskTimes>& replays) {
-  std::string out = std::string(timeline_header) + "\n";
-  for (const TaskTimes& r : replays)
-    for (const auto& row : r.rows)
-      out += fmt::format("{},{},{},{},{},{},{}\n", r.plan, r.replay, r.round, r.mode, row.task,
-                         row.start.count(), row.end.count());
-  return out;
 }
 
 std::vector<TaskTimes> parse_timeline(std::string_view text, const std::string& path) {

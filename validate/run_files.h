@@ -52,10 +52,6 @@ struct Prediction {
   Replay replay{};
 };
 
-std::string machine_text(const Machine& machine);
-std::string measurements_csv(const std::vector<Measurement>& rows);
-std::string steps_csv(const std::vector<StepRow>& rows);
-std::string timeline_csv(const std::vector<TaskTimes>& replays);
 std::string prediction_csv(const Prediction& prediction);
 
 /// Each throws InputError with path:line:column, up to 20 mistakes at once.

@@ -24,7 +24,7 @@ RENDERED = {"scenarios/examples": "gallery.md", "python/notebooks": f"notebooks/
 VERBS = [["fit", "place", "simulate", "explain", "bound", "what-if", "plan"],
          ["run", "merge", "compare", "report", "arena", "arena duel"],
          ["study codesign", "study configure", "paper"],
-         ["validate", "validate plan", "validate replay", "validate calibrate", "validate report", "validate published",
+         ["validate", "validate plan", "validate calibrate", "validate report", "validate published",
           "validate fit", "validate torch"],
          ["trace info", "trace check", "trace convert", "trace generate", "list", "schema"]]
 

@@ -2,12 +2,11 @@
 
 #include <iterator>
 
-#include "placers/files/framework_placement.h"
 #include "sim/error.h"
 #include "sim/objective/replicas.h"
+#include "traces/format/compressed_file.h"
 #include "traces/format/json.h"
 #include "traces/format/json_string.h"
-#include "traces/importer.h"
 
 namespace baechi {
 namespace {
@@ -423,20 +422,6 @@ Placement parse_split(const std::string& text, const std::string& path, const Pr
 bool is_split(const std::string& text) {
   return text.find("\"fpgas\"") != std::string::npos &&
          text.find("\"baechi-placement\"") == std::string::npos;
-}
-
-Placement parse_any_placement(const std::string& text, const std::string& path,
-                              const Problem& problem) {
-  if (is_split(text)) return parse_split(text, path, problem);
-  if (auto placement = parse_framework_placement(text, path, problem)) return *std::move(placement);
-  return parse_placement(text, path, problem.graph, problem.cluster.num_devices());
-}
-
-Placement read_any_placement(const std::string& path, const Problem& problem) {
-  TextFile file(path, Content::any);
-  require_kind(file, "a placement");
-  file.require_text();
-  return parse_any_placement(file.rest(most_placement_bytes), path, problem);
 }
 
 }  // namespace baechi

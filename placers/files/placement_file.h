@@ -61,11 +61,4 @@ bool is_split(const std::string& text);
 /// Throws InfeasibleError if more accelerators or cores have nodes than the cluster has.
 Placement parse_split(const std::string& text, const std::string& path, const Problem& problem);
 
-/// The placement, split, or file of a framework (framework_placement.h) in `text`. Throws as the
-/// function of its format does.
-Placement parse_any_placement(const std::string& text, const std::string& path,
-                              const Problem& problem);
-/// The same of a file.
-Placement read_any_placement(const std::string& path, const Problem& problem);
-
 }  // namespace baechi

@@ -46,6 +46,7 @@ void Portfolio::add_quick(std::string_view objective, bool fallback) {
     add_made("mip_max_load", {{"max_nodes", none}, {"search", none}});
   }
   if (objective == "latency") add_made("mip_latency", {{"max_nodes", none}, {"search", none}});
+  if (objective == "step_time") members_.push_back({"auto", make_placer("auto"), most_ops, true});
 }
 
 /// `choice` is the name of a placer, or its name and options.
@@ -84,8 +85,11 @@ std::vector<Candidate> Portfolio::run(const Problem& problem, const Objective& o
         }
       }));
   std::vector<Candidate> candidates;
-  for (std::optional<Candidate>& answer : answers)
-    if (answer) candidates.push_back(std::move(*answer));
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    const auto is_worse = [&](const Candidate& c) { return answers[i]->score < c.score; };
+    if (answers[i] && (!members_[i].only_if_best || std::ranges::all_of(candidates, is_worse)))
+      candidates.push_back(std::move(*answers[i]));
+  }
   std::ranges::stable_sort(candidates, std::less<>(), &Candidate::score);
   return candidates;
 }

@@ -18,7 +18,7 @@ class Portfolio {
 
   /// Reads the options `portfolio` and `start`. By default all placers of the registry that are
   /// quick on the graph, m_etf with `fallback`; for max_load and latency also placers made for
-  /// these objectives.
+  /// these objectives, for step_time `auto`, if its placement is better than all others.
   Portfolio(Options& options, std::string_view objective, bool fallback);
 
   /// The placements of all members, computed in parallel, the best first; ties: in the members'
@@ -32,6 +32,7 @@ class Portfolio {
     std::string name;
     std::unique_ptr<Placer> placer;
     std::size_t most_ops = ~std::size_t{0};  ///< of the largest graph that it is run on
+    bool only_if_best = false;               ///< omitted unless better than those before it
   };
   void add(Options& options, const Options::Value& choice);
   void add_quick(std::string_view objective, bool fallback);

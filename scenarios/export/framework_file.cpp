@@ -6,8 +6,8 @@
 #include <tuple>
 
 #include "placers/feasible.h"
-#include "placers/files/framework_placement.h"
 #include "placers/files/placement_file.h"
+#include "placers/framework_placement.h"
 #include "placers/model_layers.h"
 #include "placers/refine.h"
 #include "placers/whole_modules.h"
@@ -210,7 +210,11 @@ std::optional<PipelineCandidate> with_most_micro_batches(const Problem& problem,
         problem, line, {.schedule = schedule.ours, .micro_batches = micro_batches});
     if (!result.oom)
       return PipelineCandidate{cuts, schedule.torch, micro_batches, result.per_micro_batch};
-    why_not = fmt::format("with {} micro-batches it runs out of memory", micro_batches);
+    const Device& full = problem.cluster.device(result.oom->device);
+    why_not = fmt::format(
+        "with {} micro-batches of the trace's batch, {} needs {} more where {} is free of {}",
+        micro_batches, full.name, to_text(result.oom->needed), to_text(result.oom->free),
+        to_text(full.memory));
   }
   return std::nullopt;
 }

@@ -102,6 +102,10 @@ std::string command_of(const FitQuestion& q, const FitCase& asked, const FitWay&
     if (most > Bytes{}) text += fmt::format(" --cpu-offload-gb {:.0f}", std::ceil(gib(most)));
     if (way.layers.size() > 1)
       text += fmt::format(" --pipeline-parallel-size {}", way.layers.size());
+    for (const char* format : {"gptq", "awq", "fp8"})
+      if (stored.starts_with(format)) text += fmt::format(" --quantization {}", format);
+    for (const char* format : {"nf4", "fp4", "int8"})
+      if (stored.starts_with(format)) text += " --quantization bitsandbytes";
     if (!v.cache.empty()) text += " --kv-cache-dtype fp8";
     return text;
   }

@@ -17,8 +17,9 @@ struct FitQuestion {
   Link between{}, to_host{};
   std::vector<Evidence> links{};  ///< of both
   std::int64_t context = 0, batch = 1, prompt = 512;
-  bool train = false;  ///< `batch` samples a step, in 16 bits
-  Bytes reserve{};     ///< of each GPU, for what is not in the graph
+  bool train = false;           ///< `batch` samples a step, in 16 bits
+  std::int64_t lora_rank = 16;  ///< of adapters that are trained
+  Bytes reserve{};              ///< of each GPU, for what is not in the graph
 };
 
 /// Memory of one device, in the pass that holds most.

@@ -7,13 +7,17 @@ namespace {
 /// What is trained: all, or adapters beside all products (Hu et al., "LoRA", ICLR 2022), these also
 /// over weights in 4 bits (Dettmers et al., "QLoRA", NeurIPS 2023).
 struct Trained {
-  const char *name, *adapters, *frozen, *how;
+  std::string name{};
+  std::int64_t rank = 0;  ///< of adapters; 0: all weights are trained
+  std::string frozen{}, how{};
 };
-constexpr auto ways_to_train =
-    std::to_array<Trained>({{"", "", "", ""},
-                            {"LoRA 16, ", "lora_rank=16", "", "peft LoraConfig r=16, "},
-                            {"QLoRA 16, ", "lora_rank=16", "nf4_double",
-                             "load_in_4bit, bnb_4bit_use_double_quant, peft LoraConfig r=16, "}});
+std::vector<Trained> ways_to_train(std::int64_t rank) {
+  const std::string peft = fmt::format("peft LoraConfig r={}, ", rank);
+  return {{},
+          {fmt::format("LoRA {}, ", rank), rank, "", peft},
+          {fmt::format("QLoRA {}, ", rank), rank, "nf4_double",
+           "load_in_4bit, bnb_4bit_use_double_quant, " + peft}};
+}
 
 std::string name_of(const ParallelPlan& plan, std::int64_t batch, const Trained& trained) {
   std::string name = trained.name;
@@ -54,8 +58,9 @@ Options with_adapters(const FitModel& model, const Trained& trained) {
   const bool size = options.raw("size", "") != nullptr;
   const Options::Value* given = options.raw(size ? "size" : "config", "");
   const std::string base = given == nullptr ? "" : given->text;
-  options.set(size ? "size" : "config",
-              {fmt::format("{}{}{}", base, base.empty() ? "" : "+", trained.adapters), model.text});
+  options.set(
+      size ? "size" : "config",
+      {fmt::format("{}{}lora_rank={}", base, base.empty() ? "" : "+", trained.rank), model.text});
   return options;
 }
 
@@ -66,7 +71,7 @@ void add_lines(FitQuestion q, const Trained& trained, FitAnswer& answer) {
   q.model.writes = false;
   FitTrials trials(q);
   for (const bool host : {false, true}) {
-    if (host && (q.host == Bytes{} || *trained.adapters != '\0')) continue;
+    if (host && (q.host == Bytes{} || trained.rank > 0)) continue;
     std::string name = fmt::format("{}layers in a line, recompute", trained.name);
     if (host) name += ", optimizer on the host";
     FitWay way = trials.way(name, {.variant = {.weights = trained.frozen, .batch = q.batch},
@@ -78,7 +83,7 @@ void add_lines(FitQuestion q, const Trained& trained, FitAnswer& answer) {
           "{} TRAIN  # {}{}, gradient checkpointing", host ? "deepspeed --num_gpus 1" : "python",
           trained.how,
           host ? "zero_optimization: stage 2, offload_optimizer.device cpu" : "device_map auto");
-    answer.fits |= way.fits && *trained.adapters == '\0' && !host;
+    answer.fits |= way.fits && trained.rank == 0 && !host;
     answer.ways.push_back(std::move(way));
   }
   if (answer.evidence.empty()) answer.evidence = trials.evidence;
@@ -99,8 +104,8 @@ FitAnswer fit_training(const FitQuestion& q) {
   Machines machines{.cluster = make_cluster(choice), .gpu = q.gpus.front().model};
   machines.devices = static_cast<std::int64_t>(machines.cluster.num_devices());
   FitAnswer answer;
-  for (const Trained& trained : ways_to_train) {
-    const bool all = *trained.adapters == '\0';
+  for (const Trained& trained : ways_to_train(q.lora_rank)) {
+    const bool all = trained.rank == 0;
     if (!all && !q.model.writes) break;
     FitQuestion asked = q;
     if (!all) asked.model.options = with_adapters(q.model, trained);

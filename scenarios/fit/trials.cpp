@@ -91,8 +91,7 @@ FitTrials::FitTrials(const FitQuestion& question) : question_(question) {
     limits_.insert(limits_.end(), group.count, group.memory);
     group.memory = std::max(Bytes{}, group.memory - question.reserve);
     const auto measured = built_in_devices().devices.find(group.kind + "_llamacpp");
-    if (question.model.writes && question.model.gguf() &&
-        measured != built_in_devices().devices.end()) {
+    if (question.model.writes && measured != built_in_devices().devices.end()) {
       group.kind = measured->first;
       group.model = measured->second;
     }

@@ -9,7 +9,7 @@ namespace baechi {
 struct RunResult {
   std::size_t id = 0;     ///< index among all runs of the sweep, also in a shard
   std::uint64_t key = 0;  ///< Sweep::key(): a hash of everything that determines the row
-  /// Sweep::point_hash(): a hash of graph, cluster, engine and profile.
+  /// hash_of_point(): a hash of graph, cluster, engine and profile.
   std::uint64_t point = 0;
   std::size_t scenario = 0;  ///< into Results::scenarios
   std::size_t graph = 0;     ///< into Results::graphs

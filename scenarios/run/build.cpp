@@ -9,7 +9,6 @@
 #include "sim/collectives/collective_models.h"
 #include "sim/number_format.h"
 #include "sim/processor_time.h"
-#include "sim/random.h"
 #include "sim/transform/what_if/what_if.h"
 #include "traces/format/compressed_file.h"
 #include "traces/generate/gguf.h"
@@ -159,18 +158,6 @@ Cluster joined(const ClusterChoice& choice, IdVector<DeviceId, Device> devices) 
   std::vector<Node> nodes;
   for (const NodeChoice& n : choice.nodes) nodes.insert(nodes.end(), n.count, n.node);
   return Cluster::of_nodes(std::move(devices), std::move(nodes));
-}
-
-void add_lanes(Hash& hash, const OpGraph& graph) {
-  for (const std::string& lane : graph.lanes()) hash.add(lane);
-  for (const OpId v : graph.ops()) hash.add(static_cast<std::int64_t>(graph.lane(v)));
-  for (const Collective& c : graph.collectives()) {
-    hash.add(to_text(c.kind));
-    hash.add(c.bytes.count);
-    for (const std::uint32_t n :
-         {c.ranks, c.nodes, c.sharing, static_cast<std::uint32_t>(index(c.first)), c.members})
-      hash.add(std::int64_t{n});
-  }
 }
 
 }  // namespace
@@ -510,43 +497,6 @@ Trace load_graph(const GraphChoice& choice) {
   Trace trace = read_trace(choice.file, choice.importer, choice.import_options);
   if (trace.name.empty()) trace.name = std::filesystem::path(choice.file).stem().string();
   return trace;
-}
-
-std::uint64_t fingerprint(const OpGraph& graph) {
-  Hash hash;
-  for (const std::string& kind : graph.device_kinds()) hash.add(kind);
-  for (const OpId v : graph.ops()) {
-    const Op& op = graph.op(v);
-    hash.add(graph.name(v));
-    hash.add(graph.kind(v));
-    if (graph.has_modules()) hash.add(graph.module(v));
-    for (const std::int64_t n : {op.compute.count(), op.persistent.count, op.temporary.count})
-      hash.add(n);
-    for (const auto n :
-         {static_cast<std::uint32_t>(op.group), static_cast<std::uint32_t>(op.forward),
-          static_cast<std::uint32_t>(op.phase)})
-      hash.add(std::int64_t{n});
-    for (std::size_t k = 1; k < graph.device_kinds().size(); ++k)
-      hash.add(graph.compute(v, k).value_or(Duration{-1}).count());
-    for (const OpWork& kernel : graph.kernels(v)) {
-      hash.add(kernel.flops);
-      hash.add(kernel.traffic.count);
-    }
-  }
-  for (const TensorId t : graph.tensors()) {
-    const Tensor& tensor = graph.tensor(t);
-    hash.add(tensor.size.count);
-    hash.add(static_cast<std::int64_t>(index(tensor.producer)) * 4 + (tensor.reference ? 2 : 0) +
-             (tensor.control ? 1 : 0));
-    hash.add(graph.measured_transfer(t).value_or(Duration{-1}).count());
-  }
-  for (const EdgeId e : graph.edges()) {
-    hash.add(static_cast<std::int64_t>(index(graph.edge(e).tensor)));
-    hash.add(static_cast<std::int64_t>(index(graph.edge(e).dst)));
-    hash.add(std::int64_t{graph.added(e)});
-  }
-  if (!graph.plain()) add_lanes(hash, graph);
-  return hash.value();
 }
 
 Cluster make_cluster(const ClusterChoice& choice) {

@@ -97,9 +97,6 @@ void require_generator(const std::string& text);
 /// has a '/' or a '.' before any ':'. Throws InputError if the name is no generator's.
 std::optional<Trace> load_generator_words(const std::string& text);
 
-/// A hash of everything in the graph that is visible to placers and the engine.
-std::uint64_t fingerprint(const OpGraph& graph);
-
 /// Devices in the order listed, memory scaled by the fraction. Throws InputError if there is no
 /// device or more than `most_devices`, if a fraction, a speed or a link is out of range, if a link
 /// names an unknown group, or if a calibration has too few partitions.

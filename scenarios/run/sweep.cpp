@@ -4,7 +4,7 @@
 #include <mutex>
 
 #include "placers/interface/registry.h"
-#include "scenarios/read/sections.h"
+#include "scenarios/run/hashes.h"
 #include "scenarios/run/runner.h"
 #include "sim/random.h"
 
@@ -61,7 +61,7 @@ struct SweepParts {
   std::vector<SweepGraph> graphs{};  ///< per file: by graph, transforms, kind of cluster
   ResultsHeader header{};
   struct Hashes {
-    std::uint64_t key = 0, point = 0;  ///< Sweep::key(), Sweep::point_hash()
+    std::uint64_t key = 0, point = 0;  ///< Sweep::key(), hash_of_point()
   };
   std::vector<Hashes> hashes{};  ///< [runs] cached, because each is used several times
   std::vector<std::string> warnings{};
@@ -78,12 +78,6 @@ struct SweepParts {
         number, [&] { return std::make_shared<CostedGraph>(graph.prepared, cluster, check); });
   }
 };
-
-/// A hash of the devices and their calibration: everything in a cluster that affects a lower bound.
-std::uint64_t hash_of_devices(const ClusterChoice& cluster);
-/// A hash of the cluster without memory: everything that affects the times of ops, transfers and
-/// collectives.
-std::uint64_t hash_of_times(const ClusterChoice& cluster);
 
 namespace {
 
@@ -375,67 +369,6 @@ class SweepMaker {
   std::vector<std::uint64_t> step_hash_;  // [parts_.graphs]
 };
 
-void add(Hash& hash, const Link& link) {
-  hash.add(link.bandwidth.bytes_per_second);
-  hash.add(link.latency.count());
-}
-
-void add(Hash& hash, const CalibrationChoice& calibration) {
-  if (calibration.measured == nullptr) return;
-  hash.add(calibration_yaml(*calibration.measured));
-  hash.add(calibration.use.mode);
-  hash.add(calibration.use.way);
-  for (const EffectName& effect : effect_names())
-    hash.add(std::int64_t{calibration.use.effects.*effect.on});
-}
-
-void add(Hash& hash, const ClusterChoice& cluster) {
-  for (const DeviceChoice& d : cluster.devices) {
-    hash.add(static_cast<std::int64_t>(d.count));
-    hash.add(d.name);
-    hash.add(d.kind);
-    hash.add(d.memory.count);
-    hash.add(d.speed);
-  }
-  hash.add(cluster.memory_fraction);
-  add(hash, cluster.link);
-  for (const LinkChoice& l : cluster.links) {
-    hash.add(static_cast<std::int64_t>(l.from));
-    hash.add(static_cast<std::int64_t>(l.to));
-    add(hash, l.link);
-  }
-  for (const NodeChoice& n : cluster.nodes) {
-    hash.add(static_cast<std::int64_t>(n.count));
-    hash.add(std::int64_t{n.node.devices});
-    hash.add(std::int64_t{n.node.nics});
-    for (const Link& link : {n.node.network, n.node.inside, n.node.unwired}) add(hash, link);
-    for (const std::uint32_t wires : n.node.wires) hash.add(std::int64_t{wires});
-  }
-  hash.add(cluster.collectives_text);
-  add(hash, cluster.calibration);
-  if (!cluster.fit) return;
-  for (const double x : {cluster.fit->us_per_byte, cluster.fit->intercept_us, cluster.fit->factor})
-    hash.add(x);
-  hash.add(std::int64_t{cluster.fit->whole_us} * 2 + std::int64_t{cluster.fit->empty_free});
-}
-
-void add(Hash& hash, const EngineOptions& engine) {
-  for (const auto n : {static_cast<int>(engine.semantics), static_cast<int>(engine.transfers),
-                       static_cast<int>(engine.queue), int{engine.cache_tensors},
-                       int{engine.overlap}, int{engine.enforce_memory}})
-    hash.add(std::int64_t{n});
-  // Hashed only if set, because the arena stores hashes of points without them.
-  if (engine.overlapped != 1.0 || engine.disturbed != 1.0) {
-    hash.add(engine.overlapped);
-    hash.add(engine.disturbed);
-  }
-}
-
-void add(Hash& hash, const ProfileChoice& profile) {
-  hash.add(profile.transfers ? static_cast<std::int64_t>(*profile.transfers) : std::int64_t{-1});
-  hash.add(profile.error);
-}
-
 std::uint64_t key_of(const Run& run, std::uint64_t point, std::string_view version) {
   Hash hash;
   hash.add(version);
@@ -463,31 +396,11 @@ Sweep make_sweep(std::vector<ScenarioFile> files, std::size_t threads, Mistakes&
   return SweepMaker(std::move(files), threads).make(mistakes);
 }
 
-std::uint64_t hash_of_devices(const ClusterChoice& cluster) {
-  Hash hash;
-  for (const DeviceChoice& d : cluster.devices) {
-    hash.add(static_cast<std::int64_t>(d.count));
-    hash.add(d.kind);
-    hash.add(d.speed);
-  }
-  add(hash, cluster.calibration);
-  return hash.value();
-}
-
-std::uint64_t hash_of_times(const ClusterChoice& cluster) {
-  ClusterChoice roomy = cluster;
-  for (DeviceChoice& d : roomy.devices) d.memory = {};
-  roomy.memory_fraction = 1.0;
-  Hash hash;
-  add(hash, roomy);
-  return hash.value();
-}
-
 Sweep::Sweep(SweepParts parts) : parts_(std::make_unique<SweepParts>(std::move(parts))) {
   parts_->hashes.reserve(num_runs());
   for (std::size_t id = 0; id < num_runs(); ++id) {
     const Run r = run(id);
-    const std::uint64_t point = point_hash(r);
+    const std::uint64_t point = hash_of_point(r.graph.hash, r.cluster, r.engine, r.profile);
     parts_->hashes.push_back({.key = key_of(r, point, header().version), .point = point});
   }
   parts_->header.hash = hash_of_runs();
@@ -562,15 +475,6 @@ std::shared_ptr<const PlacerAnswer> Sweep::answer(
     const Run& run, const std::function<PlacerAnswer()>& place) const {
   const auto make = [&] { return std::make_shared<const PlacerAnswer>(place()); };
   return run.file.measures.size() == 1 ? make() : parts_->answers->of(run.placed, make);
-}
-
-std::uint64_t Sweep::point_hash(const Run& run) {
-  Hash hash;
-  hash.add(static_cast<std::int64_t>(run.graph.hash));
-  add(hash, run.cluster);
-  add(hash, run.engine);
-  add(hash, run.profile);
-  return hash.value();
 }
 
 std::uint64_t Sweep::key(const Run& run) const { return parts_->hashes[run.id].key; }

@@ -77,12 +77,9 @@ class Sweep {
                                              const std::function<PlacerAnswer()>& place) const;
 
   /// A hash of everything that determines the results of the run: the program's version,
-  /// point_hash(), placer, seed and measure. Excludes the run's id and the content of files that a
-  /// placer's options name.
+  /// hash_of_point(), placer, seed and measure. Excludes the run's id and the content of files that
+  /// a placer's options name.
   std::uint64_t key(const Run& run) const;
-  /// A hash of the graph's content, the transforms, the cluster, the engine and the profile. Runs
-  /// with equal hashes differ only in placer, seed and measure.
-  static std::uint64_t point_hash(const Run& run);
   /// A row with the columns that are known before the run.
   RunResult row(const Run& run) const;
 

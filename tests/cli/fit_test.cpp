@@ -59,14 +59,14 @@ TEST_SUITE("fit") {
     CHECK(session.json("plan gpt2-xl --batch 8 --devices 2 --as v100")["status"] == "ok");
     // Commands name the model as Hugging Face or Ollama does, or where it is.
     const auto commands = [&](const std::string& model) {
+      const Json answer = session.json("fit " + model + " --gpus 1xrtx_3060 --cpu-memory 64GB");
       std::string all;
-      for (const Json& way :
-           session.json("fit " + model + " --gpus 1xrtx_3060 --cpu-memory 64GB")["ways"])
-        all += way["command"].get<std::string>() + "\n";
+      for (const Json& way : answer["ways"]) all += way["command"].get<std::string>() + "\n";
       return all;
     };
     CHECK(holds(commands("NousResearch/Meta-Llama-3-8B"),
                 "vllm serve NousResearch/Meta-Llama-3-8B "));
+    CHECK(holds(commands("llama-3-8b:weights=gptq"), "--max-model-len 8192 --quantization gptq"));
     CHECK(holds(commands("llama:size=3-8b"), "vllm serve meta-llama/Meta-Llama-3-8B "));
     CHECK(holds(commands("llama3:8b"),
                 "ollama run llama3:8b  # /set parameter num_ctx 8192, num_gpu 33"));
@@ -78,9 +78,8 @@ TEST_SUITE("fit") {
     for (const auto& [name, said] : std::to_array<std::pair<const char*, std::size_t>>(
              {{"mistralai/Mistral-7B-v0.2", 0}, {"mistralai/Mistral-7B-v0.9", 1}}))
       CHECK(session.json(fmt::format("fit {}{}", name, gpus))["notes"].size() == said);
-    for (const char* verb : {"fit", "plan"})
-      CHECK(holds(session.run(fmt::format("{} model.gguf{}", verb, " --gpus 1xh100")).err,
-                  "model.gguf: no such file"));
+    for (const char* ask : {"fit model.gguf", "plan model.gguf --batch 2"})
+      session.refuses(fmt::format("{} --gpus 1xh100", ask), "model.gguf: no such file");
     // A folder without a config.json, or a path that is not there, is not taken for a name.
     std::filesystem::create_directories(session.folder().file("llama-2-7b"));
     for (const char* path : {"llama-2-7b", "of/my/llama-2-7b"})
@@ -178,9 +177,8 @@ TEST_SUITE("fit") {
     CHECK((*found)["step_time_us"].get<double>() < 1.5 * read);
     REQUIRE(session.run(command.substr(7)).code == 0);
     std::size_t disks = 0;
-    for (const auto& [module, device] :
-         Json::parse(session.folder().read("device_map.json")).items())
-      disks += device == "disk" ? 1U : 0U;
+    const Json map = Json::parse(session.folder().read("device_map.json"));
+    for (const auto& [module, device] : map.items()) disks += device == "disk" ? 1U : 0U;
     CHECK(disks == on_disk);
     session.refuses("fit llama --gpus 1xrtx_3060 --disk '3.5 GB/s'", "--disk needs --cpu-memory");
     session.refuses("fit llama --gpus 1xrtx_3060 --cpu-memory 3GB --disk fast",

@@ -13,6 +13,10 @@ constexpr std::string_view two_nodes = R"({"maxDevices": 2, "maxMemoryPerDevice"
              "memoryUsageA": 1, "memoryUsageB": 0, "syncTimeFw": {"1": 0}, "syncTimeBw": {}}]}}],
  "edges": [{"sourceId": 1, "destId": 2, "communicationCost": 3.0}]})";
 
+const std::string plan_gpt =
+    "plan gpt:num_hidden_layers=2,hidden_size=64,num_attention_heads=2,length=16,vocab_size=100 "
+    "--batch 8 ";
+
 }  // namespace
 
 TEST_SUITE("cli") {
@@ -145,11 +149,9 @@ TEST_SUITE("cli") {
 
   TEST_CASE("a search and --check report the same for tied embeddings") {
     const Session session;
-    const std::string model =
-        "plan "
-        "gpt:num_hidden_layers=2,hidden_size=64,num_attention_heads=2,length=16,vocab_size=100 "
-        "--batch 8 --devices 2 "
-        "--nodes dgx_a100 --tensor 1 --micro-batch 1 --recompute off --zero 0 --pipeline ";
+    const std::string model = plan_gpt +
+                              "--devices 2 --nodes dgx_a100 --tensor 1 --micro-batch 1 --recompute "
+                              "off --zero 0 --pipeline ";
     const Json all = session.json(model + "1,2");
     REQUIRE(all["plans"].size() == 2);
     for (const Json& plan : all["plans"])
@@ -165,11 +167,9 @@ TEST_SUITE("cli") {
                              "kinds: {devices: {a100: {base: a100, memory: 3 GiB}}}\n"
                              "cluster: {link: {bandwidth: 1 GB/s}, devices: [" +
                                  devices + "]}\n");
-      return session.run(
-          "plan "
-          "gpt:num_hidden_layers=2,hidden_size=64,num_attention_heads=2,length=16,vocab_size=100 "
-          "--batch 8 --check --tensor "
-          "1 --pipeline 1 --micro-batch 1 --recompute off --zero 0 --scenario c.yaml");
+      return session.run(plan_gpt +
+                         "--check --tensor 1 --pipeline 1 --micro-batch 1 --recompute off --zero 0 "
+                         "--scenario c.yaml");
     };
     CHECK(holds(result("{count: 2, kind: a100}").out, "of 3.00 GiB"));
     for (const char* other : {"memory: 1 GiB", "memory: 3 GiB, speed: 0.5"})
@@ -190,9 +190,7 @@ TEST_SUITE("cli") {
   TEST_CASE("plan: a value named twice is one plan, and memory is kept free") {
     const Session session;
     const std::string model =
-        "plan "
-        "gpt:num_hidden_layers=2,hidden_size=64,num_attention_heads=2,length=16,vocab_size=100 "
-        "--batch 8 --devices 2 --as v100 --pipeline 1 --zero 0 --micro-batch 1,1 ";
+        plan_gpt + "--devices 2 --as v100 --pipeline 1 --zero 0 --micro-batch 1,1 ";
     CHECK(session.json(model + "--tensor 1 --recompute off,off")["considered"] == 1);
     CHECK(session.json(model + "--tensor 1 --recompute off --check")["fits"] == true);
     const Json plans = session.json(model + "--tensor 1 --recompute off");

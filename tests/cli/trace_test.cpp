@@ -1,5 +1,6 @@
 #include "placers/interface/registry.h"
 #include "tests/cli/session.h"
+#include "tests/validate/virtual_clock.h"
 
 namespace {
 
@@ -258,7 +259,7 @@ placers: [single]
     runs(session, "compare all joined");
 
     runs(session, "validate plan s.yaml -o run");
-    runs(session, "validate replay run");
+    validate::replay_virtually(session.folder().file("run"));
     runs(session, "validate calibrate run");
     runs(session, "validate report run");
     session.folder().write("calibrated.yaml",

@@ -3,7 +3,7 @@
 
 #include "scenarios/read/sections.h"
 #include "tests/fuzz/written.h"
-#include "validate/run_files.h"
+#include "tests/validate/run_files_text.h"
 
 namespace {
 

@@ -210,14 +210,4 @@ TEST_CASE("an unknown placer is refused with the nearest name") {
   CHECK(what.starts_with("x.yaml:9:5: no placer 'hefd' (did you mean 'heft'?) (placers: single, "));
 }
 
-TEST_CASE("the README has a row for every placer") {
-  std::ifstream file(source_dir() + "/placers/README.md");
-  std::stringstream text;
-  text << file.rdbuf();
-  for (const PlacerEntry& entry : placers()) {
-    CAPTURE(entry.name);
-    CHECK(text.str().find(fmt::format("\n| `{}", entry.name)) != std::string::npos);
-  }
-}
-
 TEST_SUITE_END();

@@ -1,6 +1,7 @@
 #include "placers/feasible.h"
 
 #include "placers/list/schedule.h"
+#include "tests/graph_text.h"
 #include "tests/message.h"
 #include "tests/placers/counted_costs.h"
 #include "tests/placers/place_by_name.h"
@@ -16,19 +17,9 @@ namespace {
 // 10 of the 16 placements on two devices of 23,000 B fit. `isolated` more ops of 1 ns, without
 // memory and edges, double the number of placements each.
 OpGraph diamond(int isolated = 0) {
-  OpGraphBuilder g;
-  const OpId a = g.add_op({.name = "a", .compute = 40us});
-  const OpId b = g.add_op({.name = "b", .compute = 70us});
-  const OpId c = g.add_op({.name = "c", .compute = 80us});
-  const OpId d = g.add_op({.name = "d", .compute = 90us, .persistent = Bytes{4000}});
-  const TensorId t = g.add_tensor(a, Bytes{9000});
-  g.add_edge(t, b);
-  g.add_edge(t, c);
-  g.add_edge(g.add_tensor(b, Bytes{6000}), d);
-  g.add_edge(g.add_tensor(c, Bytes{8000}), d);
-  for (int i = 0; i < isolated; ++i)
-    g.add_op({.name = "isolated" + std::to_string(i), .compute = 1ns});
-  return std::move(g).build();
+  std::string text = "a40000 -t9000> b70000; a -t> c80000; b -6000> d90000,w4000; c -8000> d;";
+  for (int i = 0; i < isolated; ++i) text += fmt::format("isolated{}=1;", i);
+  return graph_of(text);
 }
 
 Cluster two_gpus(Bytes memory) {

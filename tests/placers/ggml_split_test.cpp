@@ -1,6 +1,6 @@
 #include <fmt/ranges.h>
 
-#include "placers/files/framework_placement.h"
+#include "placers/framework_placement.h"
 #include "placers/interface/registry.h"
 #include "scenarios/export/framework_file.h"
 #include "tests/message.h"

@@ -3,7 +3,7 @@
 ///
 /// Streams, events, captures, graphs and green contexts keep their rules; kernels are
 /// lengths (small ones also compute, so that their check passes). Time passes by what is asked of
-/// it. Its truth is the made-up GPU of validate/made_up_gpu.h.
+/// it. Its truth is the made-up GPU of tests/validate/made_up_gpu.h.
 ///
 /// Environment:
 ///   STANDIN_FAULT=CALL:NTH:CODE[:sticky]  the NTH call of CALL returns CODE (0: every one);
@@ -28,8 +28,8 @@
 
 #include <vector>
 
+#include "tests/validate/made_up_gpu.h"
 #include "validate/cuda/kernels.h"
-#include "validate/made_up_gpu.h"
 
 namespace standin {
 

@@ -2,8 +2,8 @@
 
 #include "sim/error.h"
 #include "tests/prelude.h"
+#include "tests/validate/virtual_clock.h"
 #include "validate/statistics.h"
-#include "validate/virtual_clock.h"
 
 using namespace baechi::validate;
 

@@ -52,7 +52,7 @@ assert fit.fit_gemm(one, truth)["tile"] == truth["tile"]
 
 # Memory-bound kernels of a GPU that nobody measured: memory, L2 or processors decide, as on two made-up others. To 3 %.
 sheets, shared = fit.device_sheets(ROOT), (0.8, 0.7, 12.0)
-truth = {"Add": (2.0, 20.0), "RMSNorm": (3.0, 7.0), "": shared}
+truth = {"Add": (2.0, 20.0, 1.0), "RMSNorm": (3.0, 7.0, 1.5), "": shared}
 passes = [Kernel(device, group, "", "", [0, moved, "fp16"], float(fit.passes_us(x, moved, sheets[device]["bytes"])), "")
           for device in ("a100", "a40") for group, x in fit.of_any_gpu(truth, sheets[device]).items()
           for moved in np.geomspace(1e5, 1e9, 200)]
@@ -60,8 +60,9 @@ found = fit.of_any_gpu(fit.fit_any_gpu(passes, sheets), sheets["rtx_4090"])
 for group, x in fit.of_any_gpu(truth, sheets["rtx_4090"]).items():
     us = [fit.passes_us(numbers, np.geomspace(1e5, 1e9, 50), sheets["rtx_4090"]["bytes"]) for numbers in (x, found[group])]
     assert np.abs(us[1] / us[0] - 1.0).max() < 0.03, (group, np.exp(x), np.exp(found[group]))
-# 84 processors of 128 lanes at 37.4 TFLOP/s are 1.74 GHz; an RMSNorm moves 7 x 146e3 B/us, more than 0.8 of the memory's.
-assert np.allclose(np.exp(fit.of_any_gpu(truth, sheets["a40"])["RMSNorm"]), [3.0, 0.8, 4.2e6, 7.0 * 37.4e6 / 256.0 / 696e3 / 0.8])
+# 84 processors of 128 lanes at 37.4 TFLOP/s are 1.74 GHz; an RMSNorm moves 7 x 146e3 B/us, more than 0.8 of the memory's, and
+# 1.5 times as many from the cache.
+assert np.allclose(np.exp(fit.of_any_gpu(truth, sheets["a40"])["RMSNorm"]), [3.0, 0.8, 4.2e6, 10.5 * 37.4e6 / 256.0 / 696e3 / 0.8])
 
 # us = 5 + 2 steps + bytes / 100, but for one row of seven, which is an outlier: the least absolute errors ignore it.
 lines = [({0: 1.0, 1: s, 2: b}, 5.0 + 2.0 * s + b / 100.0) for s, b in ((2, 1e3), (6, 1e3), (2, 1e5), (6, 1e5), (14, 1e4), (14, 1e6))]

@@ -3,8 +3,8 @@
 #include "tests/prelude.h"
 #include "tests/temporary_folder.h"
 #include "tests/this_build.h"
+#include "tests/validate/virtual_clock.h"
 #include "validate/export.h"
-#include "validate/virtual_clock.h"
 
 using namespace baechi::validate;
 

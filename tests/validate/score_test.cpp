@@ -6,8 +6,8 @@
 #include "tests/small_graphs.h"
 #include "tests/temporary_folder.h"
 #include "tests/this_build.h"
+#include "tests/validate/virtual_clock.h"
 #include "validate/calibrate.h"
-#include "validate/virtual_clock.h"
 
 using namespace baechi::validate;
 
@@ -83,10 +83,7 @@ ValidationRun virtual_run(const TemporaryFolder& folder, Unknowns replaying) {
   run.measurements = run_benchmarks(clock, 20);
   clock.set(replaying);
   replay_plans(clock, plans, {.replays = 10, .timelines = 2}, run);
-  folder.write("machine.txt", machine_text(clock.machine()));
-  folder.write("measurements.csv", measurements_csv(run.measurements));
-  folder.write("steps.csv", steps_csv(run.steps));
-  folder.write("timeline.csv", timeline_csv(run.timeline));
+  write_run(folder.file(""), clock, run);
   ValidationRun again = read_run(folder.file(""));
   CHECK(again.measurements == run.measurements);
   CHECK(again.steps == run.steps);

@@ -5,9 +5,9 @@
 
 #include "tests/prelude.h"
 #include "tests/temporary_folder.h"
+#include "tests/validate/virtual_clock.h"
 #include "validate/calibrate.h"
 #include "validate/score.h"
-#include "validate/virtual_clock.h"
 
 using namespace baechi::validate;
 

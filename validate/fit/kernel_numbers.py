@@ -113,11 +113,6 @@ def attention_us(x, r):
             + x["traffic"] * moved(x, r.traffic, r.bytes))
 
 
-def kept(name, value):
-    """As devices.yaml has it."""
-    return round(value, 3) if name in TIMES else float(f"{value:.3g}")
-
-
 def minimise(model, limits, start, rows, evaluations):
     """The least mean of |log(simulated / measured)|, plus |log(number / start)| of each number over the rows: few rows
     move the numbers little. A number that starts at 0 stays 0."""
@@ -133,7 +128,7 @@ def minimise(model, limits, start, rows, evaluations):
     bounds = [(v - 4.0, v + 4.0) for v in begin]
     best = minimize(loss, begin, method="Powell", bounds=bounds,
                     options={"maxfev": evaluations, "xtol": 0.01, "ftol": 1e-4}).x
-    return {name: kept(name, value) for name, value in at(best).items()}
+    return {name: round(value, 3) if name in TIMES else float(f"{value:.3g}") for name, value in at(best).items()}
 
 
 def fit_gemm(rows, start, evaluations=700):
@@ -143,7 +138,7 @@ def fit_gemm(rows, start, evaluations=700):
     if len(long.us) >= 5:
         left = float(np.sort(gemm_us(numbers, long) / long.us)[len(long.us) // 2])
         if left < 1.0:
-            numbers.update(sustained=kept("", left), settled=SETTLED)
+            numbers.update(sustained=float(f"{left:.3g}"), settled=SETTLED)
     return numbers
 
 
@@ -264,23 +259,24 @@ def fit_passes(kernels, sheet, near=None):
     return fitted
 
 
-# Of memory-bound kernels of any GPU: a launch in us and bytes per processor and cycle for each type of op; for all, a part of
-# the bandwidth, the part of the L2 that serves them, and its bytes per processor and cycle.
-ANY_GPU = ([(0.3, 20.0), (1.0, 60.0)], [(0.5, 1.0), (0.1, 1.5), (2.0, 60.0)])
+# Of memory-bound kernels of any GPU: for each type of op a launch in us, bytes per processor and cycle, and how many times as
+# many from the cache; for all, a part of the bandwidth, the part of the L2 that serves them, and its bytes per processor and cycle.
+ANY_GPU = ([(0.3, 20.0), (1.0, 60.0), (0.7, 2.0)], [(0.5, 1.0), (0.1, 1.5), (2.0, 60.0)])
 
 
 def of_any_gpu(found, sheet):
     """{type of op: logarithms of PASSES_LIMITS' numbers}: memory or cache decides, or the processors."""
     share, part, cached = found[""]
 
-    def numbers(launch, rate):
+    def numbers(launch, rate, faster):
         memory = min(share, rate * sheet["cycles"] / sheet["bytes"])
-        return np.log([launch, memory, part * sheet["l2"], max(memory, min(cached, rate) * sheet["cycles"] / sheet["bytes"]) / memory])
+        return np.log([launch, memory, part * sheet["l2"], min(cached, rate * faster) * sheet["cycles"] / sheet["bytes"] / memory])
     return {group: numbers(*own) for group, own in found.items() if group}
 
 
 def fit_any_gpu(kernels, sheets):
-    """{type of op: (launch, rate), "": what all share}, of every fifth kernel; each type and GPU weighs the same."""
+    """{type of op: its numbers, "": what all share}, of every fifth kernel; each type and GPU weighs the same. First without
+    more from the cache."""
     rows = {}
     for k in kernels:
         rows.setdefault((k.device, k.group), []).append((k.work[1], k.us))
@@ -288,17 +284,24 @@ def fit_any_gpu(kernels, sheets):
     groups = sorted({group for _, group in rows})
 
     def named(x):
-        return dict(zip(groups, np.exp(x[:-3]).reshape(-1, 2))) | {"": np.exp(x[-3:])}
+        return dict(zip(groups, np.exp(x[:-3]).reshape(-1, 3))) | {"": np.exp(x[-3:])}
 
     def loss(x):
         numbers = {device: of_any_gpu(named(x), sheets[device]) for device, _ in rows}
         return sum(np.abs(np.log(passes_us(numbers[device][group], moved, sheets[device]["bytes"]) / us)).mean()
                    for (device, group), (moved, us) in rows.items())
 
-    limits = np.log(ANY_GPU[0] * len(groups) + ANY_GPU[1])
-    found = [minimize(loss, np.log([2.5, rate] * len(groups) + [0.85, 0.7, 16.0]), method="Powell", bounds=limits,
-                      options={"maxfev": 4000}) for rate in (5.0, 7.0, 9.0, 12.0)]
-    return named(min(found, key=lambda result: result.fun).x)
+    def least(loss, starts, of_group):
+        limits = np.log(of_group * len(groups) + ANY_GPU[1])
+        found = [minimize(loss, x, method="Powell", bounds=limits, options={"maxfev": 6000}) for x in starts]
+        return min(found, key=lambda result: result.fun).x
+
+    def with_cache(x, faster):
+        return np.insert(x, range(2, 2 * len(groups) + 1, 2), math.log(faster))
+
+    starts = [np.log([2.5, rate] * len(groups) + [0.85, 0.7, 16.0]) for rate in (5.0, 7.0, 9.0, 12.0)]
+    plain = least(lambda x: loss(with_cache(x, 1.0)), starts, ANY_GPU[0][:2])
+    return named(least(loss, [with_cache(plain, faster) for faster in (1.0, 1.2)], ANY_GPU[0]))
 
 
 def passes_numbers(fitted):

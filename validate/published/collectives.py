@@ -135,11 +135,6 @@ def measured_collectives(data, comparison):
     return rows
 
 
-def table_cluster(m):
-    return {"nodes": {"devices": {"count": m.ranks, "memory": "1 GB"}, "link": {"bandwidth": "1 GB/s"}},
-            "collectives": {"kind": m.table}}
-
-
 def score_collectives(data):
     all_of_them = Comparison()
     measured = measured_collectives(data, all_of_them)
@@ -147,7 +142,8 @@ def score_collectives(data):
         if m.bytes < MIB:
             all_of_them.skip(m.line, "below 1 MiB, where the start decides")
     measured = [m for m in measured if m.bytes >= MIB]
-    times = yield from ask(measured, table_cluster)
+    times = yield from ask(measured, lambda m: {"nodes": {"devices": {"count": m.ranks, "memory": "1 GB"}, "link": {"bandwidth": "1 GB/s"}},
+                                                "collectives": {"kind": m.table}})
     all_of_them.rows = [
         Scored(f"{m.key()}, {m.bytes // MIB} MiB", f"{m.system} {m.op}", m.us, us, m.bytes * ((m.ranks - 1) / m.ranks),
                f"{m.system} {m.op}", size=float(m.bytes), lines=[m.line], family=m.system)

@@ -4,6 +4,7 @@
 #include "placers/files/placement_file.h"
 #include "placers/interface/registry.h"
 #include "sim/pipeline/unroll.h"
+#include "tests/graph_text.h"
 #include "tests/message.h"
 #include "tests/placers/exact/brute_force.h"
 #include "tests/placers/exact/small_problem.h"
@@ -142,23 +143,9 @@ TEST_SUITE("replication") {
   TEST_CASE("two of three devices share the longer stage; training pays for its weights") {
     for (const bool training : {false, true}) {
       CAPTURE(training);
-      OpGraphBuilder b;
-      const OpId first = b.add_op({.name = "a", .compute = Duration{80}, .persistent = Bytes{6}});
-      const OpId last = b.add_op({.name = "b",
-                                  .compute = Duration{40},
-                                  .persistent = Bytes{1000},
-                                  .phase = Phase::forward});
-      b.add_edge(b.add_tensor(first, Bytes{2}), last);
-      if (training) {
-        const OpId grad =
-            b.add_op({.name = "b_grad", .compute = Duration{}, .phase = Phase::backward});
-        b.colocate(grad, "b");
-        b.colocate(last, "b");
-      }
-      IdVector<DeviceId, Device> devices(3, {.name = "gpu", .kind = "", .memory = Bytes{2000}});
       const auto& [graph, cluster, costs, problem] = OwnedProblem(
-          std::move(b).build(), Cluster::uniform(std::move(devices), {.bandwidth = Bandwidth{1e9},
-                                                                      .latency = Duration{}}));
+          graph_of(training ? "a80,w6 -2> b40,w1000,c:b; b_grad0,b,c:b" : "a80,w6 -2> b40,w1000"),
+          gpus(3, Bytes{2000}));
       // a: (80 + 2) / 2 = 41, and 4 x 6 / (2 x 2) = 6 for gradients; b: 40 + 2 = 42. All on three
       // devices: 120 / 3 = 40, and 4 x 2 x 1006 / (3 x 3) for gradients.
       const Placement p = replicating(0)->place(problem, 0);
@@ -250,11 +237,8 @@ TEST_SUITE("replication") {
         if (passed) b.add_edge(*passed, v);
         passed = b.add_tensor(v, Bytes{random.below(20)});
       }
-      IdVector<DeviceId, Device> devices(2 + random.below(4),
-                                         {.name = "gpu", .kind = "", .memory = Bytes{60}});
-      const auto& [graph, cluster, costs, problem] = OwnedProblem(
-          std::move(b).build(), Cluster::uniform(std::move(devices), {.bandwidth = Bandwidth{1e9},
-                                                                      .latency = Duration{}}));
+      const Cluster some = gpus(2 + random.below(4), 60_B);
+      const auto& [graph, cluster, costs, problem] = OwnedProblem(std::move(b).build(), some);
       try {
         const double time = replicating(0)->place(problem, 0).facts.at("time_per_sample_us");
         CHECK(replicating_split(0, true)->place(problem, 0).facts.at("time_per_sample_us") == time);
@@ -270,15 +254,8 @@ TEST_SUITE("replication") {
     // a (80 ns, 6 B) -> b (40 ns), backward ops of no time; 2 B between them and 1 B/ns. The
     // first two of four devices share a, once in 6 samples: (80 + 2) / 2 and 4 x 6 x 1 / (2 x 6)
     // = 2.
-    OpGraphBuilder b;
-    const OpId first = b.add_op({.name = "a", .compute = Duration{80}, .persistent = Bytes{6}});
-    const OpId last = b.add_op({.name = "b", .compute = Duration{40}});
-    b.add_op({.name = "b_grad", .compute = Duration{}, .phase = Phase::backward});
-    b.add_edge(b.add_tensor(first, Bytes{2}), last);
-    IdVector<DeviceId, Device> devices(4, {.name = "gpu", .kind = "", .memory = Bytes{2000}});
-    const auto& [graph, cluster, costs, problem] = OwnedProblem(
-        std::move(b).build(),
-        Cluster::uniform(std::move(devices), {.bandwidth = Bandwidth{1e9}, .latency = Duration{}}));
+    const auto& [graph, cluster, costs, problem] =
+        OwnedProblem(graph_of("a80,w6 -2> b40; b_grad0,b"), gpus(4, Bytes{2000}));
     const auto with = [](std::map<std::string, double> facts) {
       Placement placement{.facts = std::move(facts)};
       for (const std::uint32_t d : {0U, 2U, 2U}) placement.device.push_back(DeviceId{d});
@@ -302,12 +279,12 @@ TEST_SUITE("replication") {
     };
     CHECK(mistake("micro_batches", 3) ==
           "the placement's replicas: 2 devices of stage 0 do not divide 3 micro-batches");
-    CHECK(mistake("stage_0_devices", 3) == "the placement's replicas: 'gpu' is in stages 0 and 1");
+    CHECK(mistake("stage_0_devices", 3) == "the placement's replicas: 'gpu2' is in stages 0 and 1");
     CHECK(mistake("stage_1_devices", 3) ==
-          "the placement's replicas: stage 1 has 3 devices from 'gpu' on, and the cluster has 2 "
+          "the placement's replicas: stage 1 has 3 devices from 'gpu2' on, and the cluster has 2 "
           "such");
     CHECK(mistake("stage_1_first", 3) ==
-          "the placement's replicas: op 'b' is on 'gpu', which is the first device of no stage");
+          "the placement's replicas: op 'b' is on 'gpu2', which is the first device of no stage");
     CHECK(mistake("stage_0_first", 0.5).ends_with("'stage_0_first' is none of 4 devices"));
     CHECK(message<InputError>([&] { value(with(shared), "latency"); }) ==
           "latency: replicated stages are not supported");

@@ -1,5 +1,3 @@
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <thread>
 
@@ -7,7 +5,6 @@
 #include "sim/random.h"
 #include "tests/placers/sct/plain_program.h"
 #include "tests/prelude.h"
-#include "tests/shared_data.h"
 #include "traces/generator.h"
 
 using namespace baechi::solver;
@@ -16,27 +13,6 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr double infinity = LinearProgram::infinity;
-
-nlohmann::json json_file(const std::filesystem::path& path) {
-  std::ifstream in(path);
-  REQUIRE_MESSAGE(in, path.string());
-  return nlohmann::json::parse(in);
-}
-
-/// A golden graph; its tensors are summed per pair of ops.
-SctGraph golden_graph(const std::filesystem::path& path) {
-  const nlohmann::json file = json_file(path);
-  SctGraph g;
-  for (const auto& op : file["ops"]) g.compute.emplace_back(op["compute_us"].get<long>() * 1000);
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::size_t> position;
-  for (const auto& e : file["edges"]) {
-    const std::uint32_t src = e["src"], dst = e["dst"];
-    const auto [it, is_new] = position.try_emplace({src, dst}, g.edges.size());
-    if (is_new) g.edges.push_back({src, dst, 0ns});
-    g.edges[it->second].communication += Duration(e["comm_us"].get<long>() * 1000);
-  }
-  return g;
-}
 
 SctGraph random_sct_graph(Random& random, std::uint32_t num_ops, std::uint32_t max_edges,
                           std::uint32_t max_time) {
@@ -410,85 +386,5 @@ TEST_SUITE("lp") {
     const Favourites f = favourites(g, favourite_edges(g, x, 0.5));
     CHECK(f.favourite == std::vector<std::uint32_t>{3, no_favourite, no_favourite, no_favourite});
     CHECK(f.parent == std::vector<std::uint32_t>{no_favourite, no_favourite, no_favourite, 0});
-  }
-
-  TEST_CASE("golden: rounding") {
-    const auto data = shared_data("baechi-golden");
-    if (!data) return;
-    for (const auto& record : json_file(*data / "baechi-golden/unit/rounding.json")) {
-      const std::vector<double> x = record["x"];
-      const std::vector<int> rounded = record["rounded"];
-      SctGraph g{.compute = {0ns, 0ns}, .edges = {}};
-      g.edges.assign(x.size(), {0, 1, 0ns});
-      std::vector<std::uint32_t> expected;
-      for (std::uint32_t e = 0; e < x.size(); ++e)
-        if (rounded[e] == 0) expected.push_back(e);
-      CHECK(favourite_edges(g, x, record["threshold"], /*compat=*/true) == expected);
-    }
-  }
-
-  TEST_CASE("golden: favourites of arbitrary chosen edges") {
-    const auto data = shared_data("baechi-golden");
-    if (!data) return;
-    for (const auto& record : json_file(*data / "baechi-golden/unit/favorites.json")) {
-      SctGraph g;
-      g.compute.assign(record["num_ops"].get<std::size_t>(), 1ns);
-      for (const auto& e : record["edges"]) g.edges.push_back({e[0], e[1], 1ns});
-      const std::vector<std::uint32_t> chosen = record["chosen"];
-      const Favourites f = favourites(g, chosen, /*compat=*/true);
-      // no_favourite is -1 there.
-      CHECK(std::vector<std::int32_t>(f.favourite.begin(), f.favourite.end()) ==
-            record["favorite"].get<std::vector<std::int32_t>>());
-      CHECK(std::vector<std::int32_t>(f.parent.begin(), f.parent.end()) ==
-            record["parent"].get<std::vector<std::int32_t>>());
-    }
-  }
-
-  TEST_CASE("golden: every x lies within its range over all optima") {
-    const auto data = shared_data("baechi-golden");
-    if (!data) return;
-    const auto golden = *data / "baechi-golden";
-    for (const auto& face : json_file(golden / "unit/lp_faces.json")) {
-      const std::string name = face["graph"];
-      CAPTURE(name);
-      std::filesystem::path file = golden / "graphs/small" / (name + ".json");
-      if (!exists(file)) file = golden / "graphs/msr" / (name + ".json");
-      const SctSolution s = solve_sct(golden_graph(file));
-      CHECK(s.w / 1000.0 == doctest::Approx(face["objective"].get<double>()).epsilon(1e-6));
-      const std::vector<double> lo = face["lo"], hi = face["hi"];
-      REQUIRE(s.x.size() == lo.size());
-      for (std::size_t e = 0; e < lo.size(); ++e) {
-        CAPTURE(e);
-        CHECK(s.x[e] >= lo[e] - 2e-6);  // the ranges are themselves rounded to six digits
-        CHECK(s.x[e] <= hi[e] + 2e-6);
-      }
-    }
-  }
-
-  TEST_CASE("golden: objectives of the linear programs") {
-    const auto data = shared_data("baechi-golden");
-    if (!data) return;
-    const auto golden = *data / "baechi-golden";
-    int compared = 0;
-    const auto compare = [&](const SctSolution& s, const nlohmann::json& objective) {
-      CHECK(s.w / 1000.0 == doctest::Approx(objective.get<double>()).epsilon(1e-6));
-      ++compared;
-    };
-    for (const auto& entry : std::filesystem::directory_iterator(golden / "results/small")) {
-      CAPTURE(entry.path().string());
-      const SctSolution s =
-          solve_sct(golden_graph(golden / "graphs/small" / entry.path().filename()));
-      const nlohmann::json results = json_file(entry.path());
-      for (const auto& run : results["runs"])
-        if (run["algo"] == "sct" && !run["fused"].get<bool>() && run.contains("lp_objective"))
-          compare(s, run["lp_objective"]);
-    }
-    for (const auto& entry : std::filesystem::directory_iterator(golden / "results/msr")) {
-      CAPTURE(entry.path().string());
-      const nlohmann::json results = json_file(entry.path());
-      compare(solve_sct(golden_graph(golden / "graphs/msr" / entry.path().filename())),
-              results["lp"]["unfused"]["objective"]);
-    }
-    CHECK(compared > 60);
   }
 }

@@ -1,6 +1,5 @@
 #include "scenarios/read/scenario_schema.h"
 #include "scenarios/read/yaml.h"
-#include "scenarios/studies/codesign/codesign.h"
 #include "tests/expected_messages.h"
 #include "tests/message.h"
 #include "tests/prelude.h"
@@ -303,33 +302,6 @@ sweep: {graph.import: [b.trace.json, "${BAECHI_TEST_FOLDER}/?.trace.json"]}
   TEST_CASE("the schema in the repo is what the program says") {
     CHECK_MESSAGE(text_in(source / "scenarios/scenario.schema.json") == scenario_schema(),
                   "baechi schema > scenarios/scenario.schema.json");
-  }
-
-  TEST_CASE("every example runs") {
-    for (const auto& entry : fs::directory_iterator(source / "scenarios" / "examples")) {
-      if (entry.path().extension() != ".yaml") continue;
-      const std::string path = entry.path().string();
-      CAPTURE(path);
-      const std::string text = text_in(path);
-      CHECK(text.starts_with("# yaml-language-server: $schema=../scenario.schema.json\n"));
-      // Small: of a sweep of real graphs only the first points; no linear programs.
-      Mistakes mistakes;
-      ScenarioFile file = load_scenario(path, {}, mistakes);
-      mistakes.throw_if_any();
-      if (file.codesign) {
-        CHECK(codesign_of(file, [](const auto&, std::size_t) { return nullptr; }).answer.best);
-        continue;
-      }
-      std::erase_if(file.placers, [](const Choice& c) { return c.name == "m_sct"; });
-      const Sweep sweep = make_sweep({file}, 2, mistakes);
-      mistakes.throw_if_any();
-      std::vector<std::size_t> ids = all_runs(sweep);
-      ids.resize(std::min(ids.size(), 12 * file.runs_per_point()));
-      const Results results = run(sweep, ids, {.threads = 2});
-      CHECK(results.rows.size() == ids.size());
-      for (const RunResult& row : results.rows)
-        CHECK_MESSAGE(row.status != Status::error, row.detail);
-    }
   }
 }
 

@@ -1,4 +1,5 @@
 #include "scenarios/report/html.h"
+#include "scenarios/run/hashes.h"
 #include "tests/graph_text.h"
 #include "tests/prelude.h"
 #include "tests/scenarios/sweeps.h"

@@ -20,16 +20,22 @@ Cluster flat(std::size_t n) {
   return Cluster::uniform(n, 1_GiB, {.bandwidth = 1.0_GBps, .latency = 10ns});
 }
 
+/// As many GPUs as the nodes have.
+Cluster of(std::vector<Node> nodes) {
+  IdVector<DeviceId, Device> all;
+  for (const Node& node : nodes)
+    for (std::uint32_t i = 0; i < node.devices; ++i)
+      all.push_back({.name = "gpu", .kind = {}, .memory = 1_GiB});
+  return Cluster::of_nodes(std::move(all), std::move(nodes));
+}
+
 /// Nodes of `devices` each. Inside 4 B/ns and 1 ns; a NIC 1 B/ns and 10 ns.
 Cluster machines(std::size_t count, std::uint32_t devices, std::uint32_t nics) {
   const Node node{.devices = devices,
                   .nics = nics,
                   .network = {.bandwidth = 1.0_GBps, .latency = 10ns},
                   .inside = {.bandwidth = 4.0_GBps, .latency = 1ns}};
-  IdVector<DeviceId, Device> all;
-  for (std::size_t i = 0; i < count * devices; ++i)
-    all.push_back({.name = "gpu", .kind = {}, .memory = 1_GiB});
-  return Cluster::of_nodes(std::move(all), std::vector<Node>(count, node));
+  return of(std::vector<Node>(count, node));
 }
 
 Options::Value value(std::string text) { return {std::move(text), ""}; }
@@ -177,10 +183,7 @@ TEST_SUITE("collectives") {
                       .inside = {.bandwidth = 4.0_GBps, .latency = 1ns}};
       Node slow = fast;
       slow.inside = {.bandwidth = 1.0_GBps, .latency = 1ns};
-      IdVector<DeviceId, Device> all;
-      for (int i = 0; i < 4; ++i) all.push_back({.name = "gpu", .kind = {}, .memory = 1_GiB});
-      const Cluster cluster = Cluster::of_nodes(
-          std::move(all), slow_first ? std::vector{slow, fast} : std::vector{fast, slow});
+      const Cluster cluster = of(slow_first ? std::vector{slow, fast} : std::vector{fast, slow});
       // 2000 B inside the slow node take 2000 + 1 ns; between 2 x (1000 + 10)
       CHECK(time_of(*model("hierarchical"), Kind::all_reduce, 4000_B, cluster, 4) ==
             2 * 2001ns + 2 * 1010ns);
@@ -290,9 +293,7 @@ TEST_SUITE("collectives") {
                     .nics = 2,
                     .network = {.bandwidth = 9.5_GBps},
                     .inside = {.bandwidth = 100.0_GBps}};
-    IdVector<DeviceId, Device> all;
-    for (int i = 0; i < 16; ++i) all.push_back({.name = "gpu", .kind = {}, .memory = 1_GiB});
-    const Cluster four = Cluster::of_nodes(std::move(all), std::vector<Node>(4, node));
+    const Cluster four = of(std::vector<Node>(4, node));
     // Four nodes: 30 steps, 6 of them between; (8.4 + 24 x 3.4 + 6 x 9.6) x 1.9 = 280.44 us;
     // 2^30 x 30 / 16 / 19 = 105961364.2 ns
     CHECK(time_of(*model("nccl"), Kind::all_reduce, 1_GiB, four, 16) == 280440ns + 105961365ns);
@@ -307,9 +308,7 @@ TEST_SUITE("collectives") {
                     .nics = 1,
                     .network = {.bandwidth = 9.5_GBps},
                     .inside = {.bandwidth = 100.0_GBps}};
-    IdVector<DeviceId, Device> all;
-    for (int i = 0; i < 4; ++i) all.push_back({.name = "gpu", .kind = {}, .memory = 1_GiB});
-    const Cluster two = Cluster::of_nodes(std::move(all), std::vector<Node>(2, node));
+    const Cluster two = of(std::vector<Node>(2, node));
     // Latency 2 x (28 + 50) us. Two trees: 0.92 x 2 x 9.5 B/ns, half of it each way; 2^30 bytes
     // take 2^30 / 8.74 = 122853755.6 ns. LL128 reaches 120/128 of it; a ring takes 1.5 x 2^30 / 9.5
     // ns.
@@ -319,14 +318,10 @@ TEST_SUITE("collectives") {
   // Three devices, one wire between each two: two rings, one in each direction, of 3 B/ns each.
   TEST_CASE("line: the wires of a node give the bandwidth, and are needed for it") {
     const auto cluster = [](std::size_t nodes, std::vector<std::uint32_t> wires) {
-      IdVector<DeviceId, Device> all;
-      for (std::size_t i = 0; i < 3 * nodes; ++i)
-        all.push_back({.name = "gpu", .kind = {}, .memory = 1_GiB});
-      return Cluster::of_nodes(std::move(all),
-                               std::vector<Node>(nodes, {.devices = 3,
-                                                         .network = {.bandwidth = 1.0_GBps},
-                                                         .inside = {.bandwidth = 3.0_GBps},
-                                                         .wires = std::move(wires)}));
+      return of(std::vector<Node>(nodes, {.devices = 3,
+                                          .network = {.bandwidth = 1.0_GBps},
+                                          .inside = {.bandwidth = 3.0_GBps},
+                                          .wires = std::move(wires)}));
     };
     const std::vector<std::uint32_t> triangle{0, 1, 1, 1, 0, 1, 1, 1, 0};
     const auto line = model("line", {{"latency", value("100 ns")}, {"wire", value("3 GB/s")}});

@@ -25,37 +25,14 @@ Score score(const std::string& objective, const Problem& problem, const Placemen
       ->score(problem, placement);
 }
 
-/// Ops a, b, c, ... of these times, on a core ten times as much.
-class Ops {
- public:
-  explicit Ops(std::initializer_list<Duration> times) {
-    for (const Duration t : times) {
-      const OpId v = builder.add_op({.name = std::string(1, next_++), .persistent = 10_B});
-      builder.set_compute(v, "acc", t);
-      builder.set_compute(v, "cpu", 10 * t);
-      outputs_.push_back(builder.add_tensor(v, 100_B));
-    }
-  }
-  void edge(int from, int to) {
-    builder.add_edge(outputs_[static_cast<std::size_t>(from)], static_cast<OpId>(to));
-  }
-  OpGraphBuilder builder;
-
- private:
-  std::vector<TensorId> outputs_;
-  char next_ = 'a';
-};
-
 }  // namespace
 
 TEST_SUITE("objectives") {
   TEST_CASE("max load: a tensor is paid for once where it is written and once where it is read") {
     //   a(10) --100--> b(20), c(30): one tensor
-    Ops ops{10ns, 20ns, 30ns};
-    ops.edge(0, 1);
-    ops.edge(0, 2);
-    const auto& [graph, cluster, costs, problem] =
-        OwnedProblem(std::move(ops.builder).build(), host(3, 1));
+    const auto& [graph, cluster, costs, problem] = OwnedProblem(
+        graph_of("a0,@acc10,@cpu100 -t100> b0,@acc20,@cpu200; a -t> c0,@acc30,@cpu300"),
+        host(3, 1));
     const auto loads = [&](const Placement& p) {
       std::vector<Duration> totals;
       for (const DeviceLoad& load : device_loads(problem, p)) totals.push_back(load.total());
@@ -84,18 +61,10 @@ TEST_SUITE("objectives") {
 
   TEST_CASE("max load of training: forward and backward together, or their separate maxima") {
     //   a(10) -> b(20);  b'(40) -> a'(5), 100 ns each
-    Ops ops{10ns, 20ns};
-    const auto backward = [&](const char* name, Duration time) {
-      const OpId v = ops.builder.add_op({.name = name, .phase = Phase::backward});
-      ops.builder.set_compute(v, "acc", time);
-      ops.builder.set_compute(v, "cpu", time);
-      return v;
-    };
-    const OpId grad_b = backward("b'", 40ns), grad_a = backward("a'", 5ns);
-    ops.edge(0, 1);
-    ops.builder.add_edge(ops.builder.add_tensor(grad_b, 7_B), grad_a);
     const auto& [graph, cluster, costs, problem] =
-        OwnedProblem(std::move(ops.builder).build(), host(2, 0));
+        OwnedProblem(graph_of("a0,@acc10,@cpu100 -100> b0,@acc20,@cpu200; "
+                              "b'0,b,@acc40,@cpu40 -7> a'0,b,@acc5,@cpu5"),
+                     host(2, 0));
     const Placement p = on({gpu0, gpu1, gpu1, gpu0});
     // gpu0: 10 + 100 and 5 + 7; gpu1: 20 + 100 and 40 + 7.
     CHECK(device_loads(problem, p)[gpu0].forward == 110ns);
@@ -110,12 +79,10 @@ TEST_SUITE("objectives") {
 
   TEST_CASE("latency: a device's part starts with its last input and ends as a whole") {
     //   a(10) -> b(20) -> d(40);  a -> c(30)
-    Ops ops{10ns, 20ns, 30ns, 40ns};
-    ops.edge(0, 1);
-    ops.edge(0, 2);
-    ops.edge(1, 3);
     const auto& [graph, cluster, costs, problem] =
-        OwnedProblem(std::move(ops.builder).build(), host(2, 1));
+        OwnedProblem(graph_of("a0,@acc10,@cpu100 -t100> b0,@acc20,@cpu200; "
+                              "a -t> c0,@acc30,@cpu300; b -100> d0,@acc40,@cpu400"),
+                     host(2, 1));
     const DeviceId core = gpu2;
     CHECK(score("latency", problem, on({gpu0, gpu0, gpu0, gpu0})).value == 100ns);
     // Cores: the longest path, times ten; there are cores for all.
@@ -131,23 +98,19 @@ TEST_SUITE("objectives") {
 
   TEST_CASE("latency: parts that wait for each other never end") {
     //   a -> b, c -> d: a and d on gpu0, c and b on gpu1. Each part needs the other's output.
-    Ops ops{10ns, 10ns, 10ns, 10ns};
-    ops.edge(0, 1);
-    ops.edge(2, 3);
     const auto& [graph, cluster, costs, problem] =
-        OwnedProblem(std::move(ops.builder).build(), host(2, 0));
+        OwnedProblem(graph_of("a0,@acc10,@cpu100 -100> b0,@acc10,@cpu100; "
+                              "c0,@acc10,@cpu100 -100> d0,@acc10,@cpu100"),
+                     host(2, 0));
     const Score s = score("latency", {graph, cluster, costs}, on({gpu0, gpu1, gpu1, gpu0}));
     CHECK(s.deadlock);
     CHECK_FALSE(s.feasible());
   }
 
   TEST_CASE("memory, device kinds and groups are part of every score") {
-    Ops ops{10ns, 10ns, 10ns};
-    ops.builder.set_compute(OpId{2}, "acc", std::nullopt);
-    ops.builder.colocate(OpId{0}, "x");
-    ops.builder.colocate(OpId{1}, "x");
-    const auto& [graph, cluster, costs, problem] =
-        OwnedProblem(std::move(ops.builder).build(), host(2, 1, 15_B));
+    const auto& [graph, cluster, costs, problem] = OwnedProblem(
+        graph_of("a0,w10,c:x,@acc10,@cpu100; b0,w10,c:x,@acc10,@cpu100; c0,w10,@cpu100"),
+        host(2, 1, 15_B));
     const DeviceId core = gpu2;
     for (const char* objective : {"max_load", "latency"}) {
       CAPTURE(objective);

@@ -374,11 +374,8 @@ void read_kernels(Options& o, Config& c, const Expansion& e, Decoder& s) {
 
 /// What families of models have that Llama has not.
 void read_family(Config& c, Decoder& s) {
-  for (std::string_view words = c.text("biases", ""); !words.empty();) {
-    const std::size_t end = std::min(words.find(' '), words.size());
-    s.biased.emplace(words.substr(0, end));
-    words.remove_prefix(std::min(words.size(), end + 1));
-  }
+  std::istringstream words(c.text("biases", ""));
+  for (std::string word; words >> word;) s.biased.insert(word);
   if (c.one_of("norm", {"rms", "layer"}) == "layer") s.norm = LayerKind::layer_norm;
   s.plain = c.one_of("mlp", {"gated", "plain"}) == "plain";
   const std::string parallel = c.one_of("parallel_attention", {"off", "own_norms", "shared_norm"});

@@ -1,4 +1,5 @@
-/// Runs plans without a machine: by the predictor's rules and a known calibration.
+/// Runs plans without a machine, for tests of what measures and scores: by the predictor's rules
+/// and a known calibration.
 #pragma once
 
 #include "sim/processor_time.h"
@@ -47,10 +48,16 @@ struct ReplayChoice {
   int timelines = 3;
 };
 void replay_plans(VirtualClock& clock, std::span<const ReplayPlan> plans, ReplayChoice choice,
-                  ValidationRun& run, const Watch& watch = {});
+                  ValidationRun& run);
 
 /// All micro-benchmarks of FORMATS.md on as many devices as the machine has partitions, each
-/// `rounds` times. `watch` counts rounds.
-std::vector<Measurement> run_benchmarks(VirtualClock& clock, int rounds, const Watch& watch = {});
+/// `rounds` times.
+std::vector<Measurement> run_benchmarks(VirtualClock& clock, int rounds);
+
+/// Writes the files of a harness on that machine, except plans and predictions.
+void write_run(const std::string& folder, const VirtualClock& clock, const ValidationRun& run);
+
+/// Writes the files of a harness that ran benchmarks and the plans of `folder`, three times each.
+void replay_virtually(const std::string& folder);
 
 }  // namespace baechi::validate

@@ -1,10 +1,13 @@
-#include "placers/files/framework_placement.h"
+#include "placers/framework_placement.h"
 
 #include <nlohmann/json.hpp>
 
+#include "placers/files/placement_file.h"
 #include "placers/interface/registry.h"
 #include "placers/whole_modules.h"
 #include "sim/text.h"
+#include "traces/format/compressed_file.h"
+#include "traces/importer.h"
 
 namespace baechi {
 namespace {
@@ -231,6 +234,20 @@ std::optional<Placement> parse_framework_placement(const std::string& text, cons
   } catch (const FrameworkJson::exception& wrong) {
     throw InputError(fmt::format("{}: {}", path, wrong.what()));
   }
+}
+
+Placement parse_any_placement(const std::string& text, const std::string& path,
+                              const Problem& problem) {
+  if (is_split(text)) return parse_split(text, path, problem);
+  if (auto placement = parse_framework_placement(text, path, problem)) return *std::move(placement);
+  return parse_placement(text, path, problem.graph, problem.cluster.num_devices());
+}
+
+Placement read_any_placement(const std::string& path, const Problem& problem) {
+  TextFile file(path, Content::any);
+  require_kind(file, "a placement");
+  file.require_text();
+  return parse_any_placement(file.rest(most_placement_bytes), path, problem);
 }
 
 }  // namespace baechi

@@ -21,4 +21,11 @@ IdVector<DeviceId, std::string> accelerate_devices(const Cluster& cluster);
 std::optional<Placement> parse_framework_placement(const std::string& text, const std::string& path,
                                                    const Problem& problem);
 
+/// The placement, split, or file of a framework in `text`. Throws as the
+/// function of its format does.
+Placement parse_any_placement(const std::string& text, const std::string& path,
+                              const Problem& problem);
+/// The same of a file.
+Placement read_any_placement(const std::string& path, const Problem& problem);
+
 }  // namespace baechi

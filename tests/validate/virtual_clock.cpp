@@ -1,6 +1,10 @@
-#include "validate/virtual_clock.h"
+#include "tests/validate/virtual_clock.h"
 
-#include "validate/made_up_gpu.h"
+#include <filesystem>
+
+#include "sim/file_aside.h"
+#include "tests/validate/made_up_gpu.h"
+#include "tests/validate/run_files_text.h"
 
 namespace baechi::validate {
 namespace {
@@ -64,26 +68,20 @@ Calibration::Mode mode_of(const char* name, made_up_gpu::Gaps gaps) {
 
 }  // namespace
 
-std::vector<Measurement> run_benchmarks(VirtualClock& clock, int rounds, const Watch& watch) {
+std::vector<Measurement> run_benchmarks(VirtualClock& clock, int rounds) {
   const std::vector<replay::Benchmark> all = replay::benchmarks(
       {.devices = static_cast<int>(clock.machine().partitions.size()), .scale = clock.scale()});
-  std::atomic<std::size_t> done = 0;
-  const auto watched = begin_watch(watch, done, static_cast<std::size_t>(rounds));
   std::vector<Measurement> rows;
-  for (int round = 0; round < rounds; ++round, ++done)
+  for (int round = 0; round < rounds; ++round)
     for (const replay::Benchmark& benchmark : all) run_once(clock, benchmark, round, rows);
   return rows;
 }
 
 void replay_plans(VirtualClock& clock, std::span<const ReplayPlan> plans, ReplayChoice choice,
-                  ValidationRun& run, const Watch& watch) {
-  std::atomic<std::size_t> done = 0;
-  const auto watched =
-      begin_watch(watch, done, 2 * plans.size() * static_cast<std::size_t>(choice.replays));
+                  ValidationRun& run) {
   for (int round = 0; round < 2; ++round)
     for (const ReplayPlan& plan : plans)
-      for (int k = 0; k < choice.replays; ++k, ++done)
-        replay_once(clock, plan, round, k, choice, run);
+      for (int k = 0; k < choice.replays; ++k) replay_once(clock, plan, round, k, choice, run);
 }
 
 Calibration virtual_truth(int devices) {
@@ -177,6 +175,21 @@ Outcome VirtualClock::run(const ReplayPlan& plan) {
   for (auto* stamps : {&outcome.replay.start, &outcome.replay.end})
     for (Duration& at : *stamps) at = Duration{at.count() / tick * tick};
   return outcome;
+}
+
+void write_run(const std::string& folder, const VirtualClock& clock, const ValidationRun& run) {
+  write_aside(folder + "/machine.txt", machine_text(clock.machine()));
+  write_aside(folder + "/measurements.csv", measurements_csv(run.measurements));
+  write_aside(folder + "/steps.csv", steps_csv(run.steps));
+  write_aside(folder + "/timeline.csv", timeline_csv(run.timeline));
+}
+
+void replay_virtually(const std::string& folder) {
+  VirtualClock clock(virtual_truth(4), {.noise = 0.005, .jitter_ns = 40}, 1);
+  ValidationRun run;
+  run.measurements = run_benchmarks(clock, 3);
+  replay_plans(clock, read_plans(folder + "/plans"), {.replays = 3}, run);
+  write_run(folder, clock, run);
 }
 
 }  // namespace baechi::validate
