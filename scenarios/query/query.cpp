@@ -58,7 +58,12 @@ constexpr QuestionKind question_kinds[] = {
     {"text", "", answer_text, nullptr}};
 
 Json answer_one(const std::string& line) {
-  Json question = Json::parse(line);
+  // What is nested deeper would overflow the stack.
+  const auto shallow = [](int depth, Json::parse_event_t, Json&) {
+    if (depth > 64) throw InputError("nested too deeply");
+    return true;
+  };
+  Json question = Json::parse(line, shallow);
   if (!question.is_object()) throw InputError("not a JSON object");
   const QuestionKind& kind = find_entry(question_kinds, "ask", question.value("ask", ""));
   question.erase("ask");

@@ -139,8 +139,11 @@ TEST_SUITE("query") {
 
   TEST_CASE("a mistake costs its own answer, and answers are in the order of the questions") {
     const std::string wrong = R"({"ask": "collective"})";
-    const auto answers = answered({wrong, query_gpt().dump(), "{", wrong});
-    REQUIRE(answers.size() == 4);
+    const std::string deep = R"({"ask": "step", "model": )" + std::string(100'000, '[') +
+                             std::string(100'000, ']') + "}";
+    const auto answers = answered({wrong, query_gpt().dump(), "{", wrong, deep});
+    REQUIRE(answers.size() == 5);
+    CHECK(answers[4]["error"] == "nested too deeply");
     CHECK(answers[0]["error"].get<std::string>().find("did you mean 'collectives'?") !=
           std::string::npos);
     CHECK(answers[1].contains("step_time_us"));
