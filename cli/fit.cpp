@@ -14,7 +14,7 @@ struct FitArguments {
   std::string model, gpus, memory, cpu_memory, cpu = "cpu_ddr4_2ch", dtype, reserve = "640 MiB";
   std::string disk, link = "pcie4_host", host_link = "pcie4_h2d", format, goal = "latency";
   std::string exported, output;
-  std::int64_t context = 0, batch = 0, prompt = 512, lora_rank = 16;  // batch 0: the default
+  std::int64_t context = 0, batch = 0, prompt = 512, lora_rank = 0;  // 0: the default
   std::size_t way = 1;
   bool train = false;
 };
@@ -92,6 +92,8 @@ FitQuestion question_of(const FitArguments& a) {
     mistakes.add(fmt::format("--disk: '{}' is not a rate such as '3.5 GB/s'", a.disk));
   if (q.disk && q.host == Bytes{})
     mistakes.add("--disk needs --cpu-memory, by way of which its weights come");
+  if (!a.train && a.lora_rank > 0) mistakes.add("--lora-rank needs --train");
+  if (a.train && q.disk) mistakes.add("--disk: in training no weights wait on a disk");
   mistakes.attempt([&] { q.between = link_of(a.link, "--link", q.links); });
   mistakes.attempt([&] { q.to_host = link_of(a.host_link, "--host-link", q.links); });
   mistakes.attempt([&] { q.host_kind = device_of({a.cpu, "", {}}, "--cpu")->name; });
@@ -108,7 +110,7 @@ FitQuestion question_of(const FitArguments& a) {
   q.batch = std::max<std::int64_t>(q.batch, 1);
   q.train = a.train;
   q.prompt = a.prompt;
-  q.lora_rank = a.lora_rank;
+  if (a.lora_rank > 0) q.lora_rank = a.lora_rank;
   if (a.train) set_sample_length(q, a.context);
   return q;
 }

@@ -15,10 +15,32 @@ namespace {
 using FrameworkJson = nlohmann::ordered_json;
 
 std::vector<std::string> parts_of(const std::string& list, char between) {
-  std::vector<std::string> parts;
-  std::istringstream rest(list);
-  for (std::string part; std::getline(rest, part, between);) parts.push_back(part);
+  std::vector<std::string> parts(1);
+  for (const char c : list)
+    if (c == between)
+      parts.emplace_back();
+    else
+      parts.back() += c;
   return parts;
+}
+
+/// The words of a shell's command; '=' is between the name and the value of a flag or variable.
+std::vector<std::string> words_of_command(const std::string& text) {
+  std::vector<std::string> words;
+  bool inside = false;  // a word
+  char quote = 0;
+  for (const char c : text) {
+    const bool space = std::isspace(static_cast<unsigned char>(c)) != 0 || c == '\\' ||
+                       (c == '=' && inside && (words.back()[0] == '-' || words.back()[0] == 'V'));
+    inside = inside && (quote != 0 || !space);
+    if (quote == 0 && space) continue;
+    if (!std::exchange(inside, true)) words.emplace_back();
+    if (quote == 0 ? c == '\'' || c == '"' : c == quote)
+      quote = quote == 0 ? c : 0;
+    else
+      words.back() += c;
+  }
+  return words;
 }
 
 std::optional<std::int64_t> layer_number(std::string_view layer) {
@@ -27,28 +49,40 @@ std::optional<std::int64_t> layer_number(std::string_view layer) {
 }
 
 class FrameworkFile {
+  static constexpr std::size_t most_layers = 1'000'000;
+
  public:
   FrameworkFile(const std::string& text, const std::string& path, const Problem& problem)
       : text_(text), path_(path), problem_(problem), words_(accelerate_devices(problem.cluster)) {}
 
-  std::optional<Placement> read() const {
-    if (trimmed(text_).starts_with('{')) return from_json();
-    if (argument("-ngl")) return of_llama_cpp();
-    const auto vllm = argument("VLLM_PP_LAYER_PARTITION"),
-               megatron = argument("--pipeline-model-parallel-layout");
+  std::optional<Placement> read() {
+    const std::string_view text = trimmed(text_);
+    if (text.starts_with('{')) return from_json();
+    if (text.empty() || text.starts_with('[')) return std::nullopt;
+    command_ = words_of_command(text_);
+    for (const std::string_view flag : {"-ot", "--override-tensor", "-sm", "--split-mode", "-tp",
+                                        "--tensor-parallel-size", "--tensor-model-parallel-size"})
+      if (const auto value = argument({flag}); value && value != "layer" && value != "1")
+        refuse(fmt::format("{} {}: layers are whole and in a line", flag, *value));
+    if (const auto layers = argument({"-ngl", "--gpu-layers", "--n-gpu-layers"}))
+      return of_llama_cpp(*layers);
     std::vector<std::size_t> layers;  // of each stage
-    if (vllm)
+    if (const auto vllm = argument({"VLLM_PP_LAYER_PARTITION"})) {
       for (const std::string& stage : parts_of(*vllm, ',')) layers.push_back(number(stage));
-    if (megatron)
-      for (const std::string& stage : parts_of(*megatron, '|')) {
-        const std::size_t times = stage.find("t*");
-        if (stage.find_first_not_of("EtL*0123456789") != stage.npos)
-          refuse(fmt::format("'{}' in a layout of E, t*N and L", stage));
-        layers.push_back(times == stage.npos
-                             ? static_cast<std::size_t>(std::ranges::count(stage, 't'))
-                             : number(stage.substr(times + 2, stage.find('L') - times - 2)));
-      }
-    if (layers.empty()) return std::nullopt;
+    } else if (const auto megatron = argument({"--pipeline-model-parallel-layout"})) {
+      if (!megatron->starts_with('E') || !megatron->ends_with('L'))
+        refuse(fmt::format("layout '{}' does not begin with E and end with L", *megatron));
+      for (const std::string& stage : parts_of(megatron->substr(1, megatron->size() - 2), '|'))
+        layers.push_back(layers_of(stage));
+    } else {
+      refuse(
+          "neither JSON nor arguments of llama.cpp (-ngl), vLLM (VLLM_PP_LAYER_PARTITION) or "
+          "Megatron-LM (--pipeline-model-parallel-layout)");
+    }
+    if (const auto stages =
+            argument({"--pipeline-parallel-size", "-pp", "--pipeline-model-parallel-size"});
+        stages && number(*stages) != layers.size())
+      refuse(fmt::format("layers of {} stages, but {} stages", layers.size(), *stages));
     return of_stages(layers);
   }
 
@@ -58,17 +92,38 @@ class FrameworkFile {
   }
   std::size_t number(const std::string& text) const {
     const auto value = parse_number<std::size_t>(trimmed(text));
-    if (!value) refuse(fmt::format("'{}' is not a number", text));
+    if (!value) refuse(fmt::format("'{}' is not a whole number", text));
     return *value;
   }
 
-  /// The text behind `name` and '=' or spaces, without quotes; nothing if it is not there.
-  std::optional<std::string> argument(std::string_view name) const {
-    const std::size_t at = text_.find(name);
-    if (at == std::string::npos) return std::nullopt;
-    const std::size_t from =
-        std::min(text_.find_first_not_of(" ='", at + name.size()), text_.size());
-    return text_.substr(from, text_.find_first_of(" '\n", from) - from);
+  /// Of a stage of Megatron-LM's: "ttt", "t*3".
+  std::size_t layers_of(const std::string& stage) const {
+    std::size_t layers = 0;
+    for (std::size_t at = 0; at < stage.size();) {
+      const std::size_t end =
+          std::min(stage.find_first_not_of("*0123456789", at + 1), stage.size());
+      const std::string part = stage.substr(at, end - at);
+      if (part != "," && part != "t" && !part.starts_with("t*"))
+        refuse(fmt::format("'{}' in a layout: a stage is as ttt or t*3", part));
+      layers += part == "," ? 0 : part == "t" ? 1 : std::min(number(part.substr(2)), most_layers);
+      at = end;
+    }
+    return layers;
+  }
+
+  /// The word behind the name; nothing if the name is not there.
+  std::optional<std::string> argument(std::initializer_list<std::string_view> names) const {
+    const auto found = std::ranges::find_first_of(command_, names);
+    if (found == command_.end()) return std::nullopt;
+    if (found + 1 == command_.end()) refuse(*found + " without a value");
+    return found[1];
+  }
+
+  /// llama.cpp's, which computes.
+  DeviceId cpu() const {
+    for (const DeviceId d : problem_.cluster.devices())
+      if (problem_.cluster.device(d).is_cpu() && problem_.cluster.device(d).computes()) return d;
+    refuse("some layers or experts are on the CPU, but no device is a CPU, such as 1xcpu_ddr4_2ch");
   }
 
   /// The device that accelerate calls so; of several hosts, that of the GPU `user`.
@@ -76,28 +131,36 @@ class FrameworkFile {
     std::vector<DeviceId> found;
     for (const DeviceId d : words_.ids())
       if (words_[d] == word) found.push_back(d);
-    if (found.empty()) refuse(fmt::format("the cluster has no device {}", word));
+    if (found.empty())
+      refuse(fmt::format("the cluster has no device '{}' (it has {})", word,
+                         fmt::join(std::set(words_.begin(), words_.end()), ", ")));
     return found[user % found.size()];
   }
 
-  Placement of_llama_cpp() const {
+  Placement of_llama_cpp(const std::string& layers) const {
     Options options("ggml_split");
-    options.set("gpu_layers", {*argument("-ngl"), path_, {}});
-    if (const auto shares = argument("-ts")) {
+    if (layers != "all") {
+      options.set("gpu_layers", {layers, path_, {}});
+      const ModelLayers all(problem_.graph, [](OpId) { return false; });
+      if (std::cmp_less_equal(number(layers), std::ranges::count_if(all.names, is_numbered))) cpu();
+    }
+    if (const auto shares = argument({"-ts", "--tensor-split"})) {
       Options::Value list{"", path_, {}};
       for (const std::string& share : parts_of(*shares, ','))
         list.children.push_back({"", {share, path_, {}}});
       options.set("tensor_split", std::move(list));
     }
     Placement placement = make_placer("ggml_split", std::move(options), path_)->place(problem_, 0);
-    const auto some = argument("--n-cpu-moe");
-    if (!some && !argument("--cpu-moe")) return placement;
+    const auto some = argument({"--n-cpu-moe", "-ncmoe"});
+    if (!some &&
+        std::ranges::find_first_of(command_, std::array{"--cpu-moe", "-cmoe"}) == command_.end())
+      return placement;
+    const std::size_t moved = some ? number(*some) : most_layers;
     for (const OpId v : problem_.graph.ops()) {
       const std::string_view module = problem_.graph.module(v);
       const auto layer = layer_number(module_layer(module));
-      if (module.find(".expert") != module.npos && layer &&
-          (!some || std::cmp_less(*layer, number(*some))))
-        placement.device[v] = called("cpu");
+      if (module.find(".expert") != module.npos && layer && std::cmp_less(*layer, moved))
+        placement.device[v] = cpu();
     }
     return placement;
   }
@@ -106,10 +169,12 @@ class FrameworkFile {
   Placement of_stages(const std::vector<std::size_t>& count) const {
     const ModelLayers layers(problem_.graph, [](OpId) { return false; });
     std::vector<std::size_t> stage;  // of each layer, and of the output
-    for (std::size_t s = 0; s < count.size(); ++s) stage.insert(stage.end(), count[s], s);
-    const auto numbered = std::ranges::count_if(layers.names, is_numbered);
-    if (std::cmp_not_equal(numbered, stage.size()))
-      refuse(fmt::format("{} layers, but the graph has {}", stage.size(), numbered));
+    const auto numbered =
+        static_cast<std::size_t>(std::ranges::count_if(layers.names, is_numbered));
+    for (std::size_t s = 0; s < count.size(); ++s)
+      stage.insert(stage.end(), std::min(count[s], numbered + 1), s);
+    if (numbered != stage.size())
+      refuse(fmt::format("{} layers, but the graph has {}", fmt::join(count, " + "), numbered));
     stage.push_back(count.size() - 1);
     std::vector<DeviceId> on;
     std::size_t next = 0;
@@ -127,21 +192,33 @@ class FrameworkFile {
     if (text_.find("\"baechi-placement\"") != std::string::npos) return std::nullopt;
     FrameworkJson json = FrameworkJson::parse(text_, nullptr, false);
     if (!json.is_object() || json.empty()) return std::nullopt;
+    if (json.contains("format") && json["format"] != "baechi-pipelining") return std::nullopt;
+    if (json.contains("placement")) return std::nullopt;  // ours, with a mistake
     if (json.contains("zero_optimization")) return of_deepspeed(json["zero_optimization"]);
     if (json.contains("stage_devices")) {
+      const FrameworkJson& devices = json["stage_devices"];
+      if (!devices.is_array() || !json.contains("modules") || !json["modules"].is_object())
+        refuse("stages have a list `stage_devices` and an object `modules`");
       FrameworkJson map = FrameworkJson::object();
-      for (const auto& [module, stage] : json.at("modules").items()) {
-        const auto d = json["stage_devices"].at(stage.get<std::size_t>()).get<std::uint32_t>();
-        if (d >= words_.size()) refuse(fmt::format("the cluster has no device {}", d));
-        map[module] = words_[static_cast<DeviceId>(d)];
+      for (const auto& [module, stage] : json["modules"].items()) {
+        if (!stage.is_number_unsigned() || stage.get<std::size_t>() >= devices.size())
+          refuse(fmt::format("module '{}': {} is not one of {} stages", module, stage.dump(),
+                             devices.size()));
+        const FrameworkJson& d = devices[stage.get<std::size_t>()];
+        if (!d.is_number_unsigned() || d.get<std::size_t>() >= words_.size())
+          refuse(
+              fmt::format("stage_devices: {} is not one of {} devices", d.dump(), words_.size()));
+        map[module] = words_[static_cast<DeviceId>(d.get<std::uint32_t>())];
       }
       return of_modules(map);
     }
     for (auto& [module, device] : json.items()) {
-      if (device.is_number_unsigned()) device = device.dump();
-      if (!device.is_string() || (device != "cpu" && device != "disk" &&
-                                  !parse_number<std::size_t>(device.get<std::string>())))
-        return std::nullopt;
+      std::string word = device.is_string() ? device.get<std::string>() : device.dump();
+      if (word.starts_with("cuda:")) word.erase(0, 5);
+      if (word != "cpu" && word != "disk" && !parse_number<std::size_t>(word))
+        refuse(fmt::format("'{}': {} is not a device of a map: a number, \"cpu\" or \"disk\"",
+                           module, device.dump().substr(0, 40)));
+      device = word;
     }
     return of_modules(json);
   }
@@ -160,7 +237,7 @@ class FrameworkFile {
                (layer_number(layer) ? layer_number(layer) == layer_number(key) : last == layer))
         best = value;
     }
-    if (best.empty()) refuse(fmt::format("no key is or encloses module '{}'", module));
+    if (best.empty()) refuse(fmt::format("no key is or encloses module '{}' of the graph", module));
     return best;
   }
 
@@ -171,6 +248,13 @@ class FrameworkFile {
       if (const DeviceId d = called(word); !main && computes(d)) main = d;
     if (!main) refuse("no module is on a device that computes");
     const WholeModules modules = whole_modules(problem_.graph);
+    std::int64_t most = -1;
+    for (const std::string& name : modules.names)
+      most = std::max(most, layer_number(module_layer(name)).value_or(-1));
+    // The last ones may have no ops, such as a dropout; those of a deeper model are more.
+    for (const auto& [key, word] : map.items())
+      if (most >= 0 && layer_number(module_layer(key)).value_or(0) > most + 3)
+        refuse(fmt::format("'{}': the last layer of the graph is {}", key, most));
     std::vector<DeviceId> home, device;
     for (const std::string& name : modules.names) {
       home.push_back(called(value_at(map, name), index(*main)));
@@ -187,15 +271,19 @@ class FrameworkFile {
 
   /// One GPU computes: others have other samples.
   Placement of_deepspeed(const FrameworkJson& zero) const {
+    if (!zero.is_object()) refuse("zero_optimization is not an object");
     const OpGraph& graph = problem_.graph;
     const IdVector<OpId, DeviceId> device(graph.num_ops(), called("0"));
     Placement placement{.device = device};
     placement.home = device;
-    placement.prefetch = zero.value("stage3_prefetch_bucket_size", 1) > 0 ? 1 : 0;
+    const auto bucket = zero.find("stage3_prefetch_bucket_size");  // may be "auto"
+    placement.prefetch = bucket != zero.end() && *bucket == 0 ? 0 : 1;
     for (const auto& [key, phase] : {std::pair("offload_param", Phase::forward),
                                      std::pair("offload_optimizer", Phase::update)}) {
-      const std::string where =
-          zero.contains(key) ? zero[key].value("device", "none") : std::string("none");
+      if (!zero.contains(key) || zero[key].is_null()) continue;
+      if (!zero[key].is_object() || !zero[key].value("device", FrameworkJson("none")).is_string())
+        refuse(fmt::format("{} is not an object such as {{\"device\": \"cpu\"}}", key));
+      const std::string where = zero[key].value("device", "none");
       if (where == "none") continue;
       for (const OpId v : graph.ops())
         if (graph.op(v).phase == phase &&
@@ -209,6 +297,7 @@ class FrameworkFile {
   const std::string& path_;
   const Problem& problem_;
   IdVector<DeviceId, std::string> words_;
+  std::vector<std::string> command_;
 };
 
 }  // namespace

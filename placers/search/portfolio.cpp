@@ -80,7 +80,7 @@ std::vector<Candidate> Portfolio::run(const Problem& problem, const Objective& o
           placement.facts.clear();  // replicas: a search has one device for each op
           const Score score = objective.score(problem, placement);
           std::string by = placement.placed_by.empty() ? name : placement.placed_by;
-          answers[i] = {std::move(by), std::move(placement), score};
+          answers[i] = {std::move(by), std::move(placement), score, members_[i].only_if_best};
         } catch (const InfeasibleError&) {  // another placer may fit
         }
       }));

@@ -10,6 +10,7 @@ struct Candidate {
   std::string placer;  ///< the placer whose algorithm found it
   Placement placement;
   Score score;
+  bool extra = false;  ///< of a member that is omitted unless it is best
 };
 
 class Portfolio {

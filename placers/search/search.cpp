@@ -83,7 +83,8 @@ class Search final : public Placer {
       throw InfeasibleError("search: no placer of the portfolio found a placement that fits");
     if (!seeds.front().score.feasible()) refuse_what_cannot_fit(p);
     std::vector<Placement> starts;
-    for (const Candidate& candidate : std::span(seeds).first(std::min(most_seeds, seeds.size())))
+    const std::size_t num_starts = most_seeds + (seeds.front().extra ? 1 : 0);
+    for (const Candidate& candidate : std::span(seeds).first(std::min(num_starts, seeds.size())))
       starts.push_back(candidate.placement);
     const SearchSpace space(p);
     // Annealing through infeasible placements did not improve latencies.

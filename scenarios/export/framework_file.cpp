@@ -498,7 +498,9 @@ LayerSplit layer_split(const Problem& problem, const Placement& placement) {
     if (layer < before) continue;
     if (op[layer] != no_op) {
       if (placement.device[op[layer]] != placement.device[v])
-        refuse(v, fmt::format("and op '{}' of its layer elsewhere", graph.name(op[layer])));
+        refuse(v, fmt::format(
+                      "and op '{}' of its layer elsewhere; --placer ggml_split keeps layers whole",
+                      graph.name(op[layer])));
       continue;
     }
     op[layer] = v;

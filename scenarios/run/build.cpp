@@ -410,6 +410,7 @@ std::string PublishedModel::generator() const {
 }
 
 std::optional<PublishedModel> published_model(const std::string& text) {
+  if (text.ends_with(':')) return published_model(text.substr(0, text.size() - 1));
   const std::size_t equals = text.find('=');
   const std::size_t colon = equals == text.npos ? text.npos : text.rfind(':', equals);
   PublishedModel model{.path = with_data_folder(text.substr(0, colon)),

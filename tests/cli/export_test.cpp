@@ -155,7 +155,7 @@ engine: {transfers: duplex}
     CHECK(Json::parse(session.folder().read("p.json"))["home"] == Json{{"m0", 1}, {"m2", 2}});
     CHECK(read_back("map.json") == Json{{"m0", 1}, {"m2", 2}});
     session.refuses("simulate t.json --devices 1 --memory 1GB --placement map.json",
-                    "map.json: the cluster has no device cpu");
+                    "map.json: the cluster has no device 'cpu' (it has 0)");
     const auto vllm = session.run("place t.json" + on + "--export pipelining -o s.json");
     CHECK(vllm.code == 2);
     CHECK(holds(vllm.err, "pipelining cannot say that weights wait, as those of op 'm0' do"));

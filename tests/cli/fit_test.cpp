@@ -74,6 +74,7 @@ TEST_SUITE("fit") {
     std::filesystem::create_directories(session.folder().file("my models"));
     session.folder().write("my models/config.json", config_of_llama_3);
     CHECK(holds(commands("'my models'"), "/my models' --max-model-len 8192"));
+    CHECK_FALSE(holds(commands("Qwen/Qwen2.5-7B:"), "ollama run"));
     // A release that is not known is said; a file that is not there, too.
     for (const auto& [name, said] : std::to_array<std::pair<const char*, std::size_t>>(
              {{"mistralai/Mistral-7B-v0.2", 0}, {"mistralai/Mistral-7B-v0.9", 1}}))
@@ -183,6 +184,10 @@ TEST_SUITE("fit") {
     session.refuses("fit llama --gpus 1xrtx_3060 --disk '3.5 GB/s'", "--disk needs --cpu-memory");
     session.refuses("fit llama --gpus 1xrtx_3060 --cpu-memory 3GB --disk fast",
                     "--disk: 'fast' is not a rate");
+    // What would have no effect is refused.
+    session.refuses("fit llama --gpus 1xrtx_3060 --lora-rank 8", "--lora-rank needs --train");
+    session.refuses("fit llama --gpus 1xrtx_3060 --train --cpu-memory 3GB --disk '3.5 GB/s'",
+                    "--disk: in training no weights wait on a disk");
   }
 
   // 32 experts of 3 x 256 x 512 numbers in 16 bits are 25.2 MB a layer; the rest of a layer and of

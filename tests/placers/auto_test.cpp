@@ -22,7 +22,8 @@ std::optional<Duration> step(const Problem& problem, const std::string& name) {
 struct AnyCut final : CutTrial {
   explicit AnyCut(const Problem& p) : problem(p) {}
   IdVector<DeviceId, Bytes> excess_peaks(Placement placement) override {
-    if (fits |= !simulate(problem, placement).oom) return {};
+    fits = fits || !simulate(problem, placement).oom;
+    if (fits) return {};
     Problem unlimited = problem;
     unlimited.engine.enforce_memory = false;
     IdVector<DeviceId, Bytes> peaks;

@@ -104,11 +104,42 @@ TEST_SUITE("ggml_split") {
     const auto refused = [&](const std::string& text) {
       return message<InputError>([&] { again(three, text); });
     };
-    CHECK(refused("VLLM_PP_LAYER_PARTITION=4,4 vllm serve M") ==
-          "file: 8 layers, but the graph has 10");
-    CHECK(refused("VLLM_PP_LAYER_PARTITION=4,2,2,2") == "file: the cluster has no device 3");
-    CHECK(refused("--pipeline-model-parallel-layout 'Em|t*10L'") ==
-          "file: 'Em' in a layout of E, t*N and L");
+    for (const auto& [text, why] : std::to_array<std::pair<const char*, const char*>>({
+             {"VLLM_PP_LAYER_PARTITION=4,4 vllm serve M", "4 + 4 layers, but the graph has 10"},
+             {"VLLM_PP_LAYER_PARTITION=99999999999999999,1", "layers, but the graph has 10"},
+             {"VLLM_PP_LAYER_PARTITION=4,2,2,2", "no device '3' (it has 0, 1, 2)"},
+             {"VLLM_PP_LAYER_PARTITION=5,5,", "'' is not a whole number"},
+             {"VLLM_PP_LAYER_PARTITION=5,5 vllm serve M -pp 3", "layers of 2 stages, but 3 stages"},
+             {"VLLM_PP_LAYER_PARTITION=5,5 vllm serve M -tp 2", "-tp 2: layers are whole"},
+             {"VLLM_PP_LAYER_PARTITION", "VLLM_PP_LAYER_PARTITION without a value"},
+             {"--pipeline-model-parallel-layout 'Em|t*10L'", "'m' in a layout"},
+             {"--pipeline-model-parallel-layout 'E(t|)*9,tL'", "'(' in a layout"},
+             {"--pipeline-model-parallel-layout 't*5|Et*5L'", "does not begin with E and end"},
+             {"--pipeline-model-parallel-layout 'Ett*4|tt*3L'", "5 + 4 layers, but"},
+             {"-ngl 3", "no device is a CPU"},
+             {"-ngl 11 --cpu-moe -ot exps=CPU", "-ot exps=CPU: layers are whole"},
+             {"-ngl many", "'many' is not a whole number"},
+             {"some words", "file: neither JSON nor arguments of llama.cpp (-ngl), vLLM"},
+             {R"({"layers.0": 0.5})", "'layers.0': 0.5 is not a device of a map"},
+             {R"({"": 0, "layers.30": 1})", "'layers.30': the last layer of the graph is 9"},
+             {R"({"zero_optimization": 2})", "zero_optimization is not an object"},
+             {R"({"zero_optimization": {"offload_param": "cpu"}})", "offload_param is not an obj"},
+             {R"({"stage_devices": [0]})", "stages have a list `stage_devices` and"},
+             {R"({"stage_devices": [0], "modules": {"": 1}})", "1 is not one of 1 stages"},
+             {R"({"stage_devices": [-1], "modules": {"": 0}})", "-1 is not one of 3 devices"},
+         })) {
+      CAPTURE(refused(text));
+      CHECK(refused(text).starts_with("file:"));
+      CHECK(refused(text).find(why) != std::string::npos);
+    }
+    // As people write them.
+    const auto ngl = again(three, "llama-server -m a-ts.gguf -ngl 99 -ts \"4,4,3\"");
+    CHECK(ngl == three.placement.device);
+    CHECK(ngl == again(three, "--gpu-layers=all \\\n --tensor-split 4,4,3"));
+    CHECK(ngl == again(three, "--pipeline-model-parallel-layout \"Etttt|tt,t*2|ttL\""));
+    CHECK(again(three, R"({"": "cuda:1"})") == again(three, R"({"": 1})"));
+    CHECK(again(three, R"({"zero_optimization": {"stage3_prefetch_bucket_size": "auto"}})") ==
+          again(three, R"({"": 0})"));
   }
 
   // A layer's weights take 2 B, and while layers run 2 B more: what they read and what they write.
@@ -143,7 +174,9 @@ TEST_SUITE("ggml_split") {
       changed.device[*s.graph.find(op)] = static_cast<DeviceId>(device);
       return message<InputError>([&] { layer_split(problem, changed); });
     };
-    CHECK(refused("mlp0", 1) == "op 'mlp0' is on gpu1, and op 'self_attn0' of its layer elsewhere");
+    CHECK(refused("mlp0", 1) ==
+          "op 'mlp0' is on gpu1, and op 'self_attn0' of its layer elsewhere; --placer ggml_split "
+          "keeps layers whole");
     CHECK(refused("head", 0) ==
           "op 'head' is on gpu0, before the device of an earlier layer: the framework has them in "
           "order");

@@ -37,6 +37,19 @@ TEST_SUITE("list scheduler") {
     CHECK(greedy.placement->facts.at("planned_step_us") == 0.130);  // c from 10, f from 110 on
   }
 
+  // f is the favourite child of a. gpu0 waits for it until 110, but from 60 on c is urgent, which
+  // could then start on gpu1, too; nothing runs before.
+  TEST_CASE("a device that waits for a favourite runs what could start on any other device") {
+    const auto& [graph, cluster, costs, problem] =
+        OwnedProblem(graph_of("a10 -50> c5; b10 -100> f20; a -100> f"), gpus(2));
+    IdVector<OpId, OpId> favourite(graph.num_ops(), no_op);
+    favourite[*graph.find("a")] = *graph.find("f");
+    const auto found = list::schedule(problem, favourite, Variant::standard, {});
+    REQUIRE(found.placement);
+    CHECK(found.placement->device[*graph.find("c")] == gpu0);
+    CHECK(found.placement->facts.at("planned_step_us") == 0.130);  // c from 60, f from 110 on
+  }
+
   //   a(10) --100 B--> f(20) <--300 B-- b(10)     f is the favourite child of a
   //     \-----500 B--> c(50)
   // a runs on gpu0, b on gpu1. On gpu0 f could start at 310, on gpu1 at 110: gpu0 does not wait for

@@ -71,6 +71,9 @@ TEST_SUITE("what_if") {
     CHECK(run(rewritten({six_ops()}, half)).devices[gpu0].peak == 320_B);
     const WhatIfRules less = rules("[{limit: {workspace: 0.5x}, where: {name: relu_grad}}]");
     CHECK(run(rewritten({six_ops()}, less)).devices[gpu0].peak == 280_B);  // now conv_grad's
+    // 30 + 10 + 6 + 10 + 60 twice, and the update; t0 to t3 of 80 B each, a workspace of 200 B.
+    CHECK(what_if_step("[{batch: {factor: 2}}]") == 246ns);
+    CHECK(run(rewritten({six_ops()}, rules("[{batch: {factor: 2}}]"))).devices[gpu0].peak == 620_B);
     // In a lane of its own the update does not wait for the device; here it waits for conv_grad.
     CHECK(what_if_step("[{set: {lane: copy}, where: {phase: update}}]") == 130ns);
   }

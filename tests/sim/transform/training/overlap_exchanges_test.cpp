@@ -175,6 +175,8 @@ TEST_SUITE("quantize") {
     const OpGraph plain = generated("llama", decode);
     CHECK(layers(quantized(plain, {{"weights", "nf4"}, {"cache", "q8_0"}})) ==
           layers(generated("llama", with(decode, {{"weights", "nf4"}, {"cache_dtype", "q8_0"}}))));
+    CHECK(message<InputError>([&] { quantized(graph_of("a10"), {{"cache", "q8_0"}}); }) ==
+          "quantize: no op has weights or a cache to quantize");
     CHECK(message<InputError>([&] {
             quantized(plain, {{"weights", "q4_k_m"}});
           }).find("has several weights") != std::string::npos);

@@ -18,6 +18,7 @@ TEST_SUITE("zero") {
     };
     Values values{{"replicas", "2"}, {"mode", "zero1"}};
     CHECK(gathered(values) == std::vector<std::int64_t>{40});
+    CHECK(gathered({{"replicas", "1"}, {"mode", "zero1"}}).empty());
     values["broadcasts"] = "true";
     CHECK(gathered(values) == std::vector<std::int64_t>{20, 20});
     CHECK(replicas_trained({{"mode", "zero1"}, {"broadcasts", "true"}}).makespan == 176ns);
