@@ -168,6 +168,8 @@ class FrameworkFile {
   /// What is before the layers is on the first GPU, what is behind them on the last.
   Placement of_stages(const std::vector<std::size_t>& count) const {
     const ModelLayers layers(problem_.graph, [](OpId) { return false; });
+    if (count.size() > words_.size())
+      refuse(fmt::format("{} stages, but {} devices", count.size(), words_.size()));
     std::vector<std::size_t> stage;  // of each layer, and of the output
     const auto numbered =
         static_cast<std::size_t>(std::ranges::count_if(layers.names, is_numbered));
@@ -190,7 +192,11 @@ class FrameworkFile {
   std::optional<Placement> from_json() const {
     // Our own files may have millions of ops.
     if (text_.find("\"baechi-placement\"") != std::string::npos) return std::nullopt;
-    FrameworkJson json = FrameworkJson::parse(text_, nullptr, false);
+    // What is nested deeper is left out: the stack is finite.
+    const auto shallow = [](int depth, FrameworkJson::parse_event_t, FrameworkJson&) {
+      return depth < 16;
+    };
+    FrameworkJson json = FrameworkJson::parse(text_, shallow, false);
     if (!json.is_object() || json.empty()) return std::nullopt;
     if (json.contains("format") && json["format"] != "baechi-pipelining") return std::nullopt;
     if (json.contains("placement")) return std::nullopt;  // ours, with a mistake

@@ -107,7 +107,7 @@ TEST_SUITE("ggml_split") {
     for (const auto& [text, why] : std::to_array<std::pair<const char*, const char*>>({
              {"VLLM_PP_LAYER_PARTITION=4,4 vllm serve M", "4 + 4 layers, but the graph has 10"},
              {"VLLM_PP_LAYER_PARTITION=99999999999999999,1", "layers, but the graph has 10"},
-             {"VLLM_PP_LAYER_PARTITION=4,2,2,2", "no device '3' (it has 0, 1, 2)"},
+             {"VLLM_PP_LAYER_PARTITION=4,2,2,2", "4 stages, but 3 devices"},
              {"VLLM_PP_LAYER_PARTITION=5,5,", "'' is not a whole number"},
              {"VLLM_PP_LAYER_PARTITION=5,5 vllm serve M -pp 3", "layers of 2 stages, but 3 stages"},
              {"VLLM_PP_LAYER_PARTITION=5,5 vllm serve M -tp 2", "-tp 2: layers are whole"},
@@ -132,6 +132,9 @@ TEST_SUITE("ggml_split") {
       CHECK(refused(text).starts_with("file:"));
       CHECK(refused(text).find(why) != std::string::npos);
     }
+    std::string deep;
+    for (std::size_t i = 0; i < 100'000; ++i) deep += R"({"a":)";
+    CHECK(refused(deep + "1" + std::string(100'000, '}')).starts_with("file: 'a': "));
     // As people write them.
     const auto ngl = again(three, "llama-server -m a-ts.gguf -ngl 99 -ts \"4,4,3\"");
     CHECK(ngl == three.placement.device);
