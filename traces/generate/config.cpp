@@ -249,7 +249,12 @@ PublishedConfig config_of(std::string_view generator, const std::string& name,
 }  // namespace
 
 PublishedConfig read_published_config(std::string_view text, const std::string& path) {
-  const Json json = Json::parse(text, nullptr, false);
+  // What is nested deeper would overflow the stack.
+  const auto shallow = [&](int depth, Json::parse_event_t, Json&) {
+    if (depth > 64) throw InputError(fmt::format("{}: nested too deeply", path));
+    return true;
+  };
+  const Json json = Json::parse(text, shallow, false);
   if (json.is_discarded()) throw InputError(fmt::format("{}: not JSON", path));
   return published(json, path);
 }

@@ -180,6 +180,9 @@ TEST_SUITE("config.json") {
     CHECK(message<InputError>([] { read_published_config("[1]", "c.json"); }) ==
           "c.json: no JSON object");
     CHECK(message<InputError>([] {
+            read_published_config(std::string(100'000, '[') + std::string(100'000, ']'), "c.json");
+          }) == "c.json: nested too deeply");
+    CHECK(message<InputError>([] {
             read_published_config(R"({"model_type": "rwkv"})", "c.json");
           }).starts_with("c.json: no generator has model_type 'rwkv' (those of llama, mistral,"));
     CHECK(message<InputError>([] {
