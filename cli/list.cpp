@@ -33,7 +33,8 @@ std::string peaks_of(const DeviceModel& model) {
 
 std::string fitted_text(const std::string& fitted) {
   if (fitted.empty()) return "unfitted";
-  return fitted.starts_with("unfitted") ? fitted : "fitted to " + fitted;
+  return fitted.starts_with("unfitted") || fitted.starts_with("as ") ? fitted
+                                                                     : "fitted to " + fitted;
 }
 
 /// "; variants: a100_pytorch, a100_xla" of "a100": the same GPU with the kernels of a framework.
@@ -47,13 +48,16 @@ std::string variants_of(const std::string& name, const DeviceModel& model) {
 
 Section device_section() {
   Section section{"devices", {}};
-  for (const auto& [name, model] : built_in_devices().devices)
+  for (const auto& [name, model] : built_in_devices().devices) {
+    // Made of its GPU's `llamacpp`: the GPU's line names it.
+    if (model->fitted.starts_with("nothing of this GPU: the numbers of ")) continue;
     section.items.push_back(
         {name,
          fmt::format("{}, {}, {}; {}{}", peaks_of(*model), to_text(model->bandwidth),
                      to_text(model->memory), fitted_text(model->fitted), variants_of(name, *model)),
          model->source,
          {}});
+  }
   return section;
 }
 

@@ -35,16 +35,21 @@ class DeviceWordsReader {
 
   std::vector<DeviceChoice> read() {
     if (words_.devices.empty()) return {{.kind = words_.kind}};
-    if (const auto number = parse_number<std::int64_t>(words_.devices)) {
+    const DeviceModels& known = built_in_devices().devices;
+    const auto number = parse_number<std::int64_t>(words_.devices);
+    if (number && (*number <= static_cast<std::int64_t>(most_devices) ||
+                   find_device(words_.devices, known) == known.end())) {
       add(*number, words_.kind, "kind", words_.kind.empty());
     } else {
       if (!words_.kind.empty())
         mistake("kind", fmt::format("{}devices is a list, which names the types", words_.prefix));
       for (const std::string& item : split_at_any(words_.devices, ",+")) {
-        const std::size_t times = item.find_first_not_of("0123456789");
-        const bool counted = times != 0 && times != item.npos && item[times] == 'x';
+        const std::size_t times = item.find_first_not_of("0123456789 ");
+        const bool counted = times != 0 && times != item.npos && item[times] == 'x' &&
+                             find_device(item, known) == known.end();  // "7900 XT"
         const auto count =
-            counted ? parse_number<std::int64_t>(item.substr(0, times)) : std::int64_t{1};
+            counted ? parse_number<std::int64_t>(trimmed(std::string_view(item).substr(0, times)))
+                    : std::int64_t{1};
         add(count.value_or(0), std::string(trimmed(counted ? item.substr(times + 1) : item)),
             "devices", false);
       }
@@ -67,7 +72,8 @@ class DeviceWordsReader {
         std::clamp<std::int64_t>(count, 1, static_cast<std::int64_t>(most_devices)));
     group.kind = kind;
     const DeviceTable& kinds = built_in_devices();
-    if (const auto known = kinds.devices.find(kind); known != kinds.devices.end()) {
+    if (const auto known = find_device(kind, kinds.devices); known != kinds.devices.end()) {
+      group.kind = known->first;
       group.model = known->second;
       group.memory = known->second->memory;
     } else if (option == "devices" && words_.devices == kind) {

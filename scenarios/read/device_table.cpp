@@ -254,6 +254,7 @@ DeviceModel read_device_kind(Options& o) {
       {"launch", model.launch}, {"no_kernel", model.no_kernel}, {"host_op", model.host_op}};
   for (const auto& [key, time] : small)
     if (time > 60s) o.mistake(key, "at most 60 s");
+  o.get("llamacpp", "", "the type whose numbers NAME_llamacpp takes, which this also defines");
   model.source = o.get("source", "", "where the figures are from");
   model.fitted =
       o.get("fitted", "", "what the numbers were fitted to, and the error on other rows");
@@ -304,7 +305,8 @@ Value with_base(const std::string& name, Value device,
                                  fmt::join(std::views::keys(earlier), ", ")));
   std::vector<std::string> own;
   for (const auto& [key, value] : device.children)
-    if (key != "base" && key != "source" && key != "fitted") own.push_back(key);
+    if (key != "base" && key != "source" && key != "fitted" && key != "llamacpp")
+      own.push_back(key);
   if (find(device, "fitted") == nullptr)
     device.children.emplace_back(
         "fitted", Value{.text = fmt::format("as {}, except: {}", base->first, fmt::join(own, ", ")),
@@ -314,7 +316,38 @@ Value with_base(const std::string& name, Value device,
   return device;
 }
 
-/// The devices of a section, merged with their bases; also stored in `sections`.
+/// `device`, named `name`, as llama.cpp drives it: with the numbers of the measured type that it
+/// names at `llamacpp`, and with that one's ratio of the peak in 16 bits to that of FP32.
+Value under_llama_cpp(const std::string& name, const Value& device,
+                      const std::map<std::string, Value>& earlier) {
+  const Value& like = *find(device, "llamacpp");
+  Value under{.text = {}, .where = like.where, .children = {{"base", like}}};
+  const auto add = [&](Value& to, std::string key, std::string text) {
+    to.children.emplace_back(std::move(key), Value{.text = std::move(text), .where = like.where});
+  };
+  add(under, "source", fmt::format("{} under llama.cpp", name));
+  add(under, "fitted", fmt::format("nothing of this GPU: the numbers of {}", like.text));
+  for (const char* key : {"compute_capability", "bandwidth", "memory", "processors", "peak"})
+    if (const Value* own = find(device, key)) under.children.emplace_back(key, *own);
+  const auto rate = [](const Value& peak, const char* format) {
+    const Value* text = find(peak, format);
+    const auto parsed = text != nullptr ? parse_flop_rate(text->text) : std::nullopt;
+    return parsed ? parsed->flop_per_second : 0.0;
+  };
+  Value merged = with_base(name, std::move(under), earlier);
+  const Value* measured = find(earlier.at(like.text), "peak");
+  for (auto& [key, peak] : merged.children)
+    if (key == "peak" && measured != nullptr && rate(*measured, "fp32") > 0.0)
+      for (auto& [format, own] : peak.children)
+        if (format == "fp16" || format == "bf16")
+          own.text = fmt::format("{:.6g} TFLOP/s",
+                                 std::round(rate(*measured, "fp16") / rate(*measured, "fp32")) *
+                                     rate(peak, "fp32") / 1e12);
+  return merged;
+}
+
+/// The devices of a section, merged with their bases; also stored in `sections`. A type NAME that
+/// has `llamacpp` also gives a type NAME_llamacpp.
 Value with_bases(const Value& devices, std::map<std::string, Value>& sections, Mistakes& mistakes) {
   if (!is_mapping(devices)) return devices;
   Value whole{.text = devices.text, .where = devices.where};
@@ -322,6 +355,13 @@ Value with_bases(const Value& devices, std::map<std::string, Value>& sections, M
     mistakes.attempt([&, &label = name, &entry = device] {
       sections[label] = with_base(label, entry, sections);
       whole.children.emplace_back(label, sections[label]);
+    });
+  for (const auto& [name, device] : devices.children)
+    mistakes.attempt([&, &label = name] {
+      if (!sections.contains(label) || find(sections[label], "llamacpp") == nullptr) return;
+      const std::string under = label + "_llamacpp";
+      sections[under] = under_llama_cpp(label, sections[label], sections);
+      whole.children.emplace_back(under, sections[under]);
     });
   return whole;
 }
@@ -345,7 +385,54 @@ void read_sections(const Value& section, const std::string& owner, Mistakes& mis
   }
 }
 
+/// What distinguishes a GPU in a name, and the GB of memory in it, 0 without: "2060super", 0.
+struct PlainName {
+  std::string text;
+  double gigabytes = 0.0;
+};
+
+PlainName plain_name(std::string_view name) {
+  constexpr std::string_view makers[] = {
+      "nvidia", "geforce", "tesla", "quadro", "amd",  "radeon", "instinct", "apple",
+      "rtx",    "gtx",     "rx",    "hbm2e",  "hbm2", "hbm3e",  "hbm3",     "generation",
+      "sxm2",   "sxm3",    "sxm4",  "sxm5",   "sxm",  "oam",    "gpu"};
+  std::string lower;
+  for (const char c : name)
+    lower += std::isalnum(static_cast<unsigned char>(c)) != 0
+                 ? static_cast<char>(std::tolower(static_cast<unsigned char>(c)))
+                 : ' ';
+  PlainName plain;
+  std::istringstream words(lower);
+  for (std::string word; words >> word;) {
+    for (const std::string_view maker : makers)
+      if (word.starts_with(maker)) word.erase(0, maker.size());
+    const std::size_t digits = word.find_last_not_of("0123456789", word.size() - 3) + 1;
+    if (word.size() > 2 && word.ends_with("gb") && digits + 2 < word.size()) {
+      plain.gigabytes = parse_number<double>(word.substr(digits, word.size() - digits - 2)).value();
+      word.erase(digits);
+    }
+    plain.text += word == "mobile" ? "laptop" : word;
+  }
+  return plain;
+}
+
 }  // namespace
+
+DeviceModels::const_iterator find_device(std::string_view name, const DeviceModels& kinds) {
+  if (const auto exact = kinds.find(std::string(name)); exact != kinds.end()) return exact;
+  const PlainName typed = plain_name(name);
+  auto found = kinds.end();
+  for (auto kind = kinds.begin(); kind != kinds.end(); ++kind) {
+    const PlainName known = plain_name(kind->first);
+    const double gib = static_cast<double>(kind->second->memory.count) / (1 << 30);
+    const bool size = typed.gigabytes == known.gigabytes ||  // ECC takes a sixteenth
+                      (typed.gigabytes * 0.92 <= gib && gib <= typed.gigabytes * 1.01);
+    if (typed.text.empty() || typed.text != known.text || !size) continue;
+    if (found != kinds.end()) return kinds.end();
+    found = kind;
+  }
+  return found;
+}
 
 void DeviceTable::add(const Value& section, Mistakes& mistakes) {
   mistakes.attempt([&] {
@@ -398,7 +485,7 @@ std::shared_ptr<const DeviceModel> device_of(const Value& section, const std::st
   const DeviceTable& table = built_in_devices();
   const Value* base = find(section, "base");
   const std::string name = base != nullptr ? base->text : section.text;
-  const auto found = table.devices.find(name);
+  const auto found = base != nullptr ? table.devices.find(name) : find_device(name, table.devices);
   if (found == table.devices.end())
     throw InputError(fmt::format("{}: {}", owner, no_such_device(name, table.devices)));
   if (section.children.empty()) return found->second;

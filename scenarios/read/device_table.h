@@ -39,6 +39,10 @@ const DeviceTable& built_in_devices();
 /// "'rtx_4900' is no device type; the nearest are rtx_4090, ... ('baechi list devices' lists all)".
 std::string no_such_device(std::string_view name, const DeviceModels& kinds);
 
+/// The type of `kinds` that a user means: as typed, or the only one of the same name without case,
+/// separators, makers' words and the size of its memory: "2060", "NVIDIA A100-SXM4-80GB".
+DeviceModels::const_iterator find_device(std::string_view name, const DeviceModels& kinds);
+
 /// The built-in type that `section` names, or one with the numbers that it gives, {base: TYPE,
 /// ...}, which has its base's name. Throws InputError, which begins with `owner`.
 std::shared_ptr<const DeviceModel> device_of(const Options::Value& section,

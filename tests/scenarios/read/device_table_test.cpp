@@ -366,13 +366,87 @@ placers: [single]
     CHECK(groups({.devices = "2", .memory = "1M,2M"}) == "1  1; 1  2");
   }
 
+  TEST_CASE("names as people, nvidia-smi and PyTorch write them, mean one type") {
+    for (const auto& [typed, expected] :
+         {std::pair("RTX 4060 Ti", "1 rtx_4060_ti 8188"),
+          {"rtx4060ti", "1 rtx_4060_ti 8188"},
+          {"rtx_4060ti", "1 rtx_4060_ti 8188"},
+          {"4060 Ti 16GB", "1 rtx_4060_ti_16gb 16380"},
+          {"4060ti-16gb", "1 rtx_4060_ti_16gb 16380"},
+          {"4090", "1 rtx_4090 24564"},
+          {"2x4090,1x3060", "2 rtx_4090 24564; 1 rtx_3060 12288"},
+          {"2 x RTX 4090 + 3060", "2 rtx_4090 24564; 1 rtx_3060 12288"},
+          {"NVIDIA GeForce RTX 4090", "1 rtx_4090 24564"},
+          {"NVIDIA GeForce RTX 4060 Laptop GPU", "1 rtx_4060_laptop 8188"},
+          {"RTX 3080 mobile", "1 rtx_3080_laptop 16384"},
+          {"NVIDIA RTX A4000", "1 rtx_a4000 16376"},
+          {"NVIDIA RTX 4000 Ada Generation", "1 rtx_4000_ada 20475"},
+          {"Tesla V100-SXM2-16GB", "1 v100 16160"},
+          {"Tesla V100-SXM2-32GB", "1 v100_32gb 32510"},
+          {"Tesla V100-PCIE-32GB", "1 v100_pcie_32gb 32510"},
+          {"Tesla T4", "1 t4 15360"},
+          {"NVIDIA A100-SXM4-80GB", "1 a100 81920"},
+          {"a100_80gb", "1 a100 81920"},
+          {"NVIDIA A100-SXM4-40GB", "1 a100_40gb 40960"},
+          {"NVIDIA A100 80GB PCIe", "1 a100_pcie 81920"},
+          {"NVIDIA A100-PCIE-40GB", "1 a100_pcie_40gb 40960"},
+          {"H100 80GB HBM3", "1 h100 81559"},
+          {"NVIDIA H100 PCIe", "1 h100_pcie 81559"},
+          {"NVIDIA L4", "1 l4 23034"},
+          {"Apple M2 Max", "1 m2_max 98304"},
+          {"AMD Radeon RX 7900 XTX", "1 rx_7900_xtx 24576"},
+          {"7900xtx", "1 rx_7900_xtx 24576"},
+          {"2x7900 XT", "2 rx_7900_xt 20480"},
+          {"AMD Instinct MI300X OAM", "1 mi300x 196592"},
+          {"GTX 1080 Ti", "1 gtx_1080_ti 11264"},
+          {"NVIDIA TITAN RTX", "1 titan_rtx 24576"}}) {
+      CAPTURE(typed);
+      CHECK(groups({.devices = typed}) == expected);
+    }
+    // A size that no A100 has, and makers' words alone, name nothing.
+    for (const char* typed : {"A100 60GB", "NVIDIA GeForce RTX 9", "rtx 1"}) {
+      CAPTURE(typed);
+      CHECK(message<InputError>([&] { groups({.devices = typed}); }).find("no device type") !=
+            std::string::npos);
+    }
+  }
+
+  // Decoding a token of Llama 3 8B in Q4_K_M reads 4.5 GB of weights at least.
+  TEST_CASE("GPUs like a measured one have its *_llamacpp numbers and their own hardware") {
+    const DeviceModels& devices = built_in_devices().devices;
+    std::size_t found = 0;
+    for (const auto& [name, model] : devices) {
+      CAPTURE(name);
+      const double fp16 = model->at(Precision::fp16).peak.flop_per_second;
+      if (fp16 > 0.0) CHECK(fp16 >= model->at(Precision::fp32).peak.flop_per_second);
+      const auto under = devices.find(name + "_llamacpp");
+      if (under == devices.end() || !under->second->fitted.starts_with("nothing of this GPU: the "))
+        continue;
+      ++found;
+      const DeviceModel& own = *under->second;
+      CHECK(own.bandwidth.bytes_per_second == model->bandwidth.bytes_per_second);
+      CHECK(own.memory == model->memory);
+      CHECK(own.processors == model->processors);
+      CHECK(own.launch > 4us);
+      CHECK(own.gemv.q4 < 0.95);
+    }
+    CHECK(found > 30);
+    // FP16 at four times FP32, with sums in 16 bits: 4 x 22.1.
+    const DeviceModel& own = *devices.at("rtx_4060_ti_16gb_llamacpp");
+    CHECK(own.at(Precision::fp16).peak.flop_per_second == doctest::Approx(88.4e12));
+    CHECK(own.at(Precision::fp32).peak.flop_per_second == doctest::Approx(22.1e12));
+    CHECK(own.memory == Bytes{16380LL << 20});
+    const DeviceModel& ti = *devices.at("rtx_3080_ti_llamacpp");
+    CHECK(ti.at(Precision::bf16).peak.flop_per_second == doctest::Approx(136.4e12));
+    CHECK(ti.attention.at(128).efficiency == 0.2);
+  }
+
   TEST_CASE("an unknown GPU is answered with the nearest names, not with all") {
     const auto answer = [](const DeviceWords& words) {
       return message<InputError>([&] { groups(words); });
     };
-    for (const char* typed : {"RTX4090", "4090"}) {
-      const std::string text =
-          answer({.devices = typed == std::string("4090") ? "1x4090" : typed, .prefix = "--"});
+    for (const char* typed : {"RTX4099", "1xrtx_4099"}) {
+      const std::string text = answer({.devices = typed, .prefix = "--"});
       CAPTURE(text);
       CHECK(text.find("is no device type; the nearest are rtx_4090, ") != text.npos);
       CHECK(text.find("k80") == text.npos);
