@@ -35,7 +35,7 @@ def device_sheets(folder):
     """{device type: {peak: {dtype: flops per us}, bytes: per us, processors, cycles: of all processors, per us, l2: bytes}}."""
     caches = {row["device"]: 1e6 * float(row["mb"] or 50) for row in facts("l2_caches.csv")}
     with open(os.path.join(folder, "scenarios/devices.yaml"), encoding="utf-8") as file:
-        blocks = re.split(r"\n  (?=\w+:\n)", file.read())
+        blocks = re.split(r"\n  (?=\w+:[ \n])", file.read())
     sheets = {}
     for block in blocks:
         peaks, bandwidth = re.search(r"peak: \{([^}]*)\}", block), re.search(r"bandwidth: ([\d.]+) GB/s", block)
