@@ -183,10 +183,14 @@ Platform from_flags(const ClusterFlags& flags) {
                              "a rate such as '5.7 GB/s'" + unit_advice(flags.bandwidth, "/s"));
   platform.cluster.link.latency = reader.read<Duration>("--latency", flags.latency, link.latency,
                                                         parse_duration, "a time such as '134 us'");
-  const auto is_known_type = [](const DeviceChoice& d) { return d.model != nullptr; };
-  if (flags.link.empty() && flags.bandwidth.empty() && flags.latency.empty() &&
-      platform.cluster.devices.size() > 1 &&
-      std::ranges::any_of(platform.cluster.devices, is_known_type))
+  std::size_t devices = 0;
+  bool is_known_type = false;
+  for (const DeviceChoice& d : platform.cluster.devices) {
+    devices += d.count;
+    is_known_type = is_known_type || d.model != nullptr;
+  }
+  if (flags.link.empty() && flags.bandwidth.empty() && flags.latency.empty() && devices > 1 &&
+      is_known_type)
     platform.cluster.evidence.push_back(
         {"link", "as no --link is given, pcie3_host: Baechi's fit in 2020, 5.7 GB/s and 134 us"});
   platform.engine = read_engine(flags, reader);

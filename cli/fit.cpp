@@ -196,6 +196,8 @@ std::string fit_text(const FitQuestion& q, const FitAnswer& answer) {
 }
 
 /// The map of accelerate: a module to a GPU's number or "cpu". Names of Hugging Face's models.
+/// accelerate would copy a table of words on the CPU in each step: it is on the first GPU with
+/// spare memory for it.
 std::string device_map_of(const FitQuestion& q, const FitWay& way) {
   FitJson map = FitJson::object();
   const auto put = [&](const std::string& layer, std::size_t device) {
@@ -212,8 +214,14 @@ std::string device_map_of(const FitQuestion& q, const FitWay& way) {
                                               : FitJson("disk");
   };
   const auto is_table = [](const auto& entry) { return entry.first == "embed_tokens"; };
-  if (q.model.writes && std::ranges::none_of(way.map, is_table))
-    put("embed_tokens", way.layers.size());
+  if (q.model.writes && std::ranges::none_of(way.map, is_table)) {
+    const auto found = std::ranges::find_if(
+        way.memory, [&](const FitMemory& memory) { return memory.spare() >= way.table; });
+    put("embed_tokens", static_cast<std::size_t>(found - way.memory.begin()));
+    if (found == way.memory.end())
+      fmt::print(stderr, "accelerate copies the table of words, {}, in each step: slower\n",
+                 to_text(way.table));
+  }
   for (const auto& [layer, device] : way.map) put(layer, device);
   return map.dump(1);
 }

@@ -48,6 +48,7 @@ struct FitWay {
   std::int64_t expert_layers = 0;  ///< whose experts are there
   Bytes waiting{};                 ///< weights in host memory that GPUs compute with
   std::size_t on_disk = 0;         ///< layers of these on the disk
+  Bytes table{};                   ///< of words, in host memory, where its rows are read
   /// Module to device; GPUs.size(): the host, and one more the disk.
   std::vector<std::pair<std::string, std::size_t>> map{};
 };

@@ -384,6 +384,7 @@ void FitTrials::simulate(const FitCase& asked, const FitGraphs& graphs, std::siz
     way.map.emplace_back(graphs.layers[0]->names[l], on_disk[l] ? gpus_ + 1
                                                      : waits[l] ? gpus_
                                                                 : index(device[l]));
+  way.table = graphs.on_host;
   if (graphs.prefill) way.first_token = prompt(asked, graphs, waiting, device);
 }
 

@@ -106,7 +106,7 @@ TEST_SUITE("fit") {
       return session.folder().read("out");
     };
     const Json map = Json::parse(exported("accelerate"));
-    CHECK(map["model.embed_tokens"] == "cpu");
+    CHECK(map["model.embed_tokens"] == 1);  // 128256 x 4096 x 2 B: 62 MiB and 6 GiB are spare
     CHECK(map["model.layers.0"] == 0);
     CHECK(map["model.layers.31"] == 1);
     CHECK(map["lm_head"] == 1);
