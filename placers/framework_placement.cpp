@@ -96,7 +96,7 @@ class FrameworkFile {
     return *value;
   }
 
-  /// Of a stage of Megatron-LM's: "ttt", "t*3".
+  /// The layers of a stage of Megatron-LM's: "ttt", "t*3".
   std::size_t layers_of(const std::string& stage) const {
     std::size_t layers = 0;
     for (std::size_t at = 0; at < stage.size();) {

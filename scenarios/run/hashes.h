@@ -4,13 +4,14 @@
 
 namespace baechi {
 
-/// Of everything in the graph that is visible to placers and the engine.
+/// The hash of everything in the graph that is visible to placers and the engine.
 std::uint64_t fingerprint(const OpGraph& graph);
 
-/// Of the devices and their calibration: everything in a cluster that affects a lower bound.
+/// The hash of the devices and their calibration: everything in a cluster that affects a lower
+/// bound.
 std::uint64_t hash_of_devices(const ClusterChoice& cluster);
 
-/// Of the cluster without memory: everything that affects the times of ops, transfers and
+/// The hash of the cluster without memory: everything that affects the times of ops, transfers and
 /// collectives.
 std::uint64_t hash_of_times(const ClusterChoice& cluster);
 

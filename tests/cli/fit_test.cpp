@@ -158,7 +158,7 @@ TEST_SUITE("fit") {
     CHECK(deepspeed["offload_param"]["device"] == "cpu");
   }
 
-  // A layer of Llama 3 8B is 218 103 808 numbers in 16 bits and two norms of 4096 in 32. Of 3 GB
+  // A layer of Llama 3 8B is 218 103 808 numbers in 16 bits and two norms of 4096 in 32. From 3 GB
   // the table of words takes 1.05 GB, and two copies of a layer on its way from the disk 0.87 GB.
   TEST_CASE("weights that the host has no memory for wait on a disk, at its rate") {
     const Session session;
