@@ -192,7 +192,8 @@ Platform from_flags(const ClusterFlags& flags) {
   if (flags.link.empty() && flags.bandwidth.empty() && flags.latency.empty() && devices > 1 &&
       is_known_type)
     platform.cluster.evidence.push_back(
-        {"link", "as no --link is given, pcie3_host: Baechi's fit in 2020, 5.7 GB/s and 134 us"});
+        {"link", fmt::format("as no --link is given, Baechi's fit of PCIe in 2020, {} and {}",
+                             to_text(default_link.bandwidth), to_text(default_link.latency))});
   platform.engine = read_engine(flags, reader);
   add_host(flags, reader, platform.cluster);
   reader.throw_if_any();
@@ -319,6 +320,7 @@ TraceExperiment read_experiment(const TraceArgument& argument, const ClusterFlag
     }
     platform->cluster.memory_fraction = 1.0;
   }
+  take_own_types(platform->cluster, trace->graph);
   if (flags.scenario.empty()) take_variants(platform->cluster, *trace);
   if (transforms) platform->transforms = std::move(*transforms);
   require_times(*trace, platform->cluster, argument.path);

@@ -50,7 +50,7 @@ Section device_section() {
   Section section{"devices", {}};
   for (const auto& [name, model] : built_in_devices().devices) {
     // Made of its GPU's `llamacpp`: the GPU's line names it.
-    if (model->fitted.starts_with("nothing of this GPU: the numbers of ")) continue;
+    if (model->fitted.starts_with(numbers_of_another)) continue;
     section.items.push_back(
         {name,
          fmt::format("{}, {}, {}; {}{}", peaks_of(*model), to_text(model->bandwidth),

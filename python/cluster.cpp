@@ -114,12 +114,14 @@ std::size_t ClusterSetup::num_devices() const {
 Experiment ClusterSetup::experiment(const Graph& graph,
                                     const std::vector<std::string>& transforms) {
   if (last == graph.trace && transforms.empty()) return {costed, engine};
+  ClusterChoice on = choice;
+  take_own_types(on, graph.trace->graph);
   std::vector<TransformChoice> chosen;
   for (const std::string& text : transforms)
     chosen.push_back(make_transform_choice(parse_choice(text, "transforms")));
-  require_times(*graph.trace, choice, graph.trace->name);
+  require_times(*graph.trace, on, graph.trace->name);
   auto prepared = std::make_shared<const PreparedGraph>(
-      prepare({graph.trace, &graph.trace->graph}, choice, chosen));
+      prepare({graph.trace, &graph.trace->graph}, on, chosen));
   // The command line prints the same.
   if (const std::string& kind = prepared->kind_without_times; !kind.empty())
     warn(fmt::format(
@@ -128,7 +130,7 @@ Experiment ClusterSetup::experiment(const Graph& graph,
     warn(fmt::format(
         "no op has a measured time: times are those of {}; kind='NAME' sets another device type",
         prepared->assumed_kind));
-  auto result = std::make_shared<const CostedGraph>(std::move(prepared), choice);
+  auto result = std::make_shared<const CostedGraph>(std::move(prepared), on);
   if (transforms.empty()) {
     last = graph.trace;
     costed = result;

@@ -73,7 +73,7 @@ class DeviceWordsReader {
     group.kind = kind;
     const DeviceTable& kinds = built_in_devices();
     if (const auto known = find_device(kind, kinds.devices); known != kinds.devices.end()) {
-      group.kind = known->first;
+      if (kind != known->first) group.typed = std::exchange(group.kind, known->first);
       group.model = known->second;
       group.memory = known->second->memory;
     } else if (option == "devices" && words_.devices == kind) {

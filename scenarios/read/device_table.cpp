@@ -326,7 +326,7 @@ Value under_llama_cpp(const std::string& name, const Value& device,
     to.children.emplace_back(std::move(key), Value{.text = std::move(text), .where = like.where});
   };
   add(under, "source", fmt::format("{} under llama.cpp", name));
-  add(under, "fitted", fmt::format("nothing of this GPU: the numbers of {}", like.text));
+  add(under, "fitted", numbers_of_another + like.text);
   for (const char* key : {"compute_capability", "bandwidth", "memory", "processors", "peak"})
     if (const Value* own = find(device, key)) under.children.emplace_back(key, *own);
   const auto rate = [](const Value& peak, const char* format) {
@@ -408,7 +408,8 @@ PlainName plain_name(std::string_view name) {
       if (word.starts_with(maker)) word.erase(0, maker.size());
     const std::size_t digits = word.find_last_not_of("0123456789", word.size() - 3) + 1;
     if (word.size() > 2 && word.ends_with("gb") && digits + 2 < word.size()) {
-      plain.gigabytes = parse_number<double>(word.substr(digits, word.size() - digits - 2)).value();
+      plain.gigabytes =
+          parse_number<double>(word.substr(digits, word.size() - digits - 2)).value_or(-1.0);
       word.erase(digits);
     }
     plain.text += word == "mobile" ? "laptop" : word;

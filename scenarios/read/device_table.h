@@ -39,6 +39,9 @@ const DeviceTable& built_in_devices();
 /// "'rtx_4900' is no device type; the nearest are rtx_4090, ... ('baechi list devices' lists all)".
 std::string no_such_device(std::string_view name, const DeviceModels& kinds);
 
+/// Begins `fitted` of a type that key `llamacpp` of its GPU has made.
+inline constexpr const char* numbers_of_another = "nothing of this GPU: the numbers of ";
+
 /// The type of `kinds` that a user means: as typed, or the only one of the same name without case,
 /// separators, makers' words and the size of its memory: "2060", "NVIDIA A100-SXM4-80GB".
 DeviceModels::const_iterator find_device(std::string_view name, const DeviceModels& kinds);

@@ -91,6 +91,7 @@ struct DeviceChoice {
   double speed = 1.0;
   std::shared_ptr<const DeviceModel> model{};  ///< entry of `kind` in the device table, or null
   std::string named{};  ///< the kind that was asked for, of which `kind` is a variant; else ""
+  std::string typed{};  ///< the words that were read as `kind`, if they are no type's name; else ""
 
   Bytes usable(double fraction) const { return fraction == 1.0 ? memory : fraction * memory; }
 };

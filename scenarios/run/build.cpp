@@ -260,6 +260,15 @@ Transformed applied(const TransformChoice& choice, const Transform& transform,
 
 }  // namespace
 
+void take_own_types(ClusterChoice& cluster, const OpGraph& graph) {
+  const auto& own = graph.device_kinds();
+  for (DeviceChoice& d : cluster.devices) {
+    if (std::ranges::find(own, d.typed) == own.end()) continue;
+    d.kind = d.typed;
+    d.model = nullptr;
+  }
+}
+
 PreparedGraph prepare(std::shared_ptr<const OpGraph> graph, const ClusterChoice& cluster,
                       std::span<const TransformChoice> choices) {
   PreparedGraph prepared;

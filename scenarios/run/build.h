@@ -37,6 +37,10 @@ OpGraph on_kind(const OpGraph& graph, const std::string& kind);
 /// of it has none (Untimed).
 void require_times(const Trace& trace, const ClusterChoice& cluster, std::string_view source);
 
+/// Devices that were typed as a type of the graph's own, such as "V100" in a graph with times for
+/// it, are of that type and not of a known one with a name like it.
+void take_own_types(ClusterChoice& cluster, const OpGraph& graph);
+
 /// If `graph` has the ops' work, a copy with roofline times added for each device type of `cluster`
 /// in the table that it has no times for, and for `default_device` if a device has no type and the
 /// graph has no times at all. Otherwise `graph` itself.

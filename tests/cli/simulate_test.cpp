@@ -64,6 +64,28 @@ TEST_SUITE("cli") {
                 "has one time per op for all device types: none is of 'v100'\n"));
   }
 
+  TEST_CASE("a type of the trace's own is meant before a known one with a name like it") {
+    const Session session;
+    session.folder().write("own.json", R"({"format": "baechi-trace", "version": 1,
+        "ops": [{"name": "a", "compute_us": {"T4": 10, "V100": 3}}]})");
+    for (const auto& [type, us] : {std::pair("T4", 10.0), std::pair("V100", 3.0)})
+      CHECK(session.json(
+                fmt::format("place own.json --kind {} {}", type, two_gpus))["step_time_us"] == us);
+  }
+
+  TEST_CASE("the link that joins known GPUs where none is named is said") {
+    const Session session;
+    const auto link_of = [&](const std::string& more) {
+      const Json answer = session.json("place toy.json --memory 1MB --kind v100 " + more);
+      for (const auto& e : answer["evidence"])
+        if (e["of"] == "link") return e["fitted"].get<std::string>();
+      return std::string();
+    };
+    CHECK(holds(link_of("--devices 2"), "5.70 GB/s and 134.000 us"));
+    CHECK(link_of("--devices 1").empty());
+    CHECK(link_of("--devices 2 --link pcie4").empty());
+  }
+
   TEST_CASE("a trace with only collectives needs no times: the cluster has them") {
     const Session session;
     session.folder().write("sum.json", R"({"format": "baechi-trace", "version": 1,

@@ -404,7 +404,9 @@ placers: [single]
       CHECK(groups({.devices = typed}) == expected);
     }
     // A size that no A100 has, and makers' words alone, name nothing.
-    for (const char* typed : {"A100 60GB", "NVIDIA GeForce RTX 9", "rtx 1"}) {
+    const std::string endless = "A100 " + std::string(400, '9') + "GB";  // no number holds it
+    for (const std::string& typed : {std::string("A100 60GB"), std::string("NVIDIA GeForce RTX 9"),
+                                     std::string("rtx 1"), endless}) {
       CAPTURE(typed);
       CHECK(message<InputError>([&] { groups({.devices = typed}); }).find("no device type") !=
             std::string::npos);
