@@ -303,7 +303,6 @@ class Portfolio final : public Placer {
     contest.count(evaluations);
   }
 
-  static constexpr std::size_t climbed_ops = 80;
   static constexpr std::size_t most_ops = 10'000;  // beyond, m_sct's program may take seconds
   bool quick_;
   std::size_t evaluations_;

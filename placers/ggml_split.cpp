@@ -32,7 +32,9 @@ class GgmlSplit final : public Placer {
         shares_.push_back(value.value_or(0.0));
       }
     fit_ = o.get("fit", false, "llama.cpp's --fit: as many entries on GPUs as their memory takes");
-    margin_ = o.get("margin", Bytes{std::int64_t{1} << 30U}, "with fit: left free on each GPU");
+    constexpr Bytes usual{std::int64_t{1} << 30U};
+    margin_ = o.get("margin", usual, "with fit: left free on each GPU");
+    if (!fit_ && margin_ != usual) o.mistake("margin", "needs fit=true");
     if (fit_ && (!shares_.empty() || gpu_layers_ != std::numeric_limits<std::int64_t>::max()))
       o.mistake("fit", "cannot be combined with gpu_layers or tensor_split");
   }

@@ -312,7 +312,7 @@ class Cuts {
         for (const DeviceId d : cls.devices) limit[d] = 0.98 * shrinks * limit[d];
       }
     }
-    if (p_.graph.num_ops() > searched_ops) search_fixed(line, c);
+    if (p_.graph.num_ops() > climbed_ops) search_fixed(line, c);
   }
 
   /// Cuts for fixed limits, which do not depend on the memory there is, the largest first, until a
@@ -338,8 +338,6 @@ class Cuts {
       if (trial_.excess_peaks(placement(line, of_block)).size() == 0) return;
     }
   }
-
-  static constexpr std::size_t searched_ops = 80;  // up to here auto itself tries less memory
 
   const Problem& p_;
   CutTrial& trial_;

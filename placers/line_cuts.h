@@ -7,6 +7,9 @@
 
 namespace baechi {
 
+/// Up to so many ops `auto` searches under smaller limits of memory; beyond, the cuts do.
+inline constexpr std::size_t climbed_ops = 80;
+
 /// A line of blocks, with sums over the blocks before.
 struct LineCosts {
   LineCosts(std::size_t num_blocks, std::size_t num_classes)
@@ -55,8 +58,8 @@ class CutTrial {
 /// most `most` ops in total. Else those of the least sum of op and transfer times, by dynamic
 /// programming over stretches and numbers of devices of each class, for three measures of memory;
 /// where the step does not fit, again with less memory, in proportion to the peaks. If none fits,
-/// on graphs of over 80 ops also for fixed limits, so that more memory does not lose what fits. An
-/// op of another phase goes with its forward op.
+/// on graphs of more than climbed_ops also for fixed limits, so that more memory does not lose what
+/// fits. An op of another phase goes with its forward op.
 void try_straight_cuts(const Problem& problem, std::size_t most, CutTrial& trial);
 
 }  // namespace baechi

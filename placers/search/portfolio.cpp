@@ -46,7 +46,8 @@ void Portfolio::add_quick(std::string_view objective, bool fallback) {
     add_made("mip_max_load", {{"max_nodes", none}, {"search", none}});
   }
   if (objective == "latency") add_made("mip_latency", {{"max_nodes", none}, {"search", none}});
-  if (objective == "step_time") members_.push_back({"auto", make_placer("auto"), most_ops, true});
+  if (objective == "step_time")
+    members_.push_back({.name = "auto", .placer = make_placer("auto"), .only_if_best = true});
 }
 
 /// `choice` is the name of a placer, or its name and options.

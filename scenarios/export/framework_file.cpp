@@ -212,7 +212,7 @@ std::optional<PipelineCandidate> with_most_micro_batches(const Problem& problem,
       return PipelineCandidate{cuts, schedule.torch, micro_batches, result.per_micro_batch};
     const Device& full = problem.cluster.device(result.oom->device);
     why_not = fmt::format(
-        "with {} micro-batches of the trace's batch, {} needs {} more where {} is free of {}",
+        "with {} micro-batches of the trace's batch, {} needs {} where {} is free of {}",
         micro_batches, full.name, to_text(result.oom->needed), to_text(result.oom->free),
         to_text(full.memory));
   }

@@ -291,6 +291,24 @@ placers: [auto])");
     CHECK(split(small + ", " + big) == R"({"l4":"beginning"} 80)");
   }
 
+  // The first stage holds 100 B of weights and the outputs of both micro-batches, 60 B each.
+  TEST_CASE("a pipeline that does not fit says which device lacks how much") {
+    const Session session;
+    session.folder().write("t.json", R"({"format": "baechi-trace", "version": 1, "ops": [
+        {"name": "a", "module": "a", "compute_us": 10, "persistent_bytes": 100,
+         "outputs": [{"bytes": 60}]},
+        {"name": "b", "module": "b", "compute_us": 30, "persistent_bytes": 100,
+         "outputs": [{"bytes": 8}]}],
+        "edges": [{"from": "a", "output": 0, "to": "b"}]})");
+    const auto said = [&](const std::string& memory) {
+      return session
+          .run("place t.json --devices 2 --memory '" + memory + "' --export pipelining -o s.json")
+          .err;
+    };
+    CHECK(holds(said("200 B"), "gpu0 needs 60 B where 40 B is free of 200 B"));
+    CHECK(holds(said("230 B"), "2 stages of 2 modules"));
+  }
+
   // a -> b -> c -> b again -> d, with a module r without weights after each: PyTorch can cut before
   // b and before d. Before r it could, but no weights move; before c it cannot, because b comes
   // again.

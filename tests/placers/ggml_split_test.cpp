@@ -145,6 +145,11 @@ TEST_SUITE("ggml_split") {
           again(three, R"({"": 0})"));
   }
 
+  TEST_CASE("a margin without --fit is refused") {
+    CHECK_THROWS_AS(make_placer("ggml_split", Options("ggml_split", {{"margin", {"1 MB", ""}}})),
+                    InputError);
+  }
+
   // A layer's weights take 2 B, and while layers run 2 B more: what they read and what they write.
   TEST_CASE("--fit fills GPUs from the last to the first, and keeps a split that fits") {
     const auto fitted = [](const OpGraph& graph, const Cluster& cluster) {

@@ -119,6 +119,18 @@ TEST_SUITE("search") {
     CHECK(p.facts.at("improvements") == 1.0);
   }
 
+  TEST_CASE("a search of one evaluation is not behind auto") {
+    for (std::uint64_t seed = 0; seed < 10; ++seed) {
+      CAPTURE(seed);
+      const RandomProblem random({.ops = 30}, 3, seed);
+      const Cluster tight = with_memory(random.cluster, gpu1, {1500});
+      const Problem problem = random.under({}, tight);
+      const Placement own = make_placer("auto", Options("auto"))->place(problem, seed);
+      CHECK(searcher({{"evaluations", value("1")}})->place(problem, seed).facts.at("found_us") <=
+            to_us(score("step_time", problem, own).value));
+    }
+  }
+
   TEST_CASE("a search reports the objective's value, never worse than that of its start") {
     for (const char* objective : {"step_time", "max_load", "latency"}) {
       CAPTURE(objective);
