@@ -2,8 +2,6 @@
 #include <thread>
 
 #include "tests/prelude.h"
-#include "tests/temporary_folder.h"
-#include "tests/this_build.h"
 
 namespace {
 
