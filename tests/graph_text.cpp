@@ -1,21 +1,30 @@
 #include "tests/graph_text.h"
 
-#include <map>
 #include <sstream>
-#include <stdexcept>
+
+#include "traces/format/trace_file.h"
 
 namespace baechi::testing {
 namespace {
 
+/// "12", or "12k", "12M", "12G" in thousands, millions, 10^9.
+std::int64_t number_of(const std::string& text) {
+  std::size_t end = 0;
+  const std::int64_t number = std::stoll(text, &end);
+  const std::size_t unit = std::string_view("kMG").find(text.substr(end));
+  if (end == text.size()) return number;
+  if (end + 1 != text.size() || unit == std::string_view::npos)
+    throw std::invalid_argument("'" + text + "': a number");
+  return number * (unit == 0 ? 1'000 : unit == 1 ? 1'000'000 : 1'000'000'000);
+}
+
 /// "ab12" or "ab=12" as "ab" and 12; -1 where there are no digits.
 std::pair<std::string, std::int64_t> name_and_number(const std::string& word) {
   if (const std::size_t equals = word.find('='); equals != std::string::npos)
-    return {word.substr(0, equals), std::stoll(word.substr(equals + 1))};
+    return {word.substr(0, equals), number_of(word.substr(equals + 1))};
   const std::size_t digits = word.find_first_of("0123456789");
   if (digits == std::string::npos) return {word, -1};
-  if (word.find_first_not_of("0123456789", digits) != std::string::npos)
-    throw std::invalid_argument("'" + word + "': a name, then a number");
-  return {word.substr(0, digits), std::stoll(word.substr(digits))};
+  return {word.substr(0, digits), number_of(word.substr(digits))};
 }
 
 class GraphText {
@@ -65,9 +74,9 @@ class GraphText {
     std::vector<std::pair<std::string, std::int64_t>> times;
     for (std::string part; std::getline(parts, part, ',');) {
       if (part.front() == 'w')
-        spec.persistent = {std::stoll(part.substr(1))};
+        spec.persistent = {number_of(part.substr(1))};
       else if (part.front() == 't')
-        spec.temporary = {std::stoll(part.substr(1))};
+        spec.temporary = {number_of(part.substr(1))};
       else if (part.starts_with("c:"))
         group = part.substr(2);
       else if (part.starts_with("k:"))
@@ -81,9 +90,9 @@ class GraphText {
       else if (part.front() == '@')
         times.push_back(name_and_number(part.substr(1)));
       else if (part.front() == 'f')
-        work.flops = std::stoll(part.substr(1));
+        work.flops = number_of(part.substr(1));
       else if (part.front() == 'm')
-        work.traffic = {std::stoll(part.substr(1))};
+        work.traffic = {number_of(part.substr(1))};
       else
         spec.phase = part.front() == 'u' ? Phase::update : Phase::backward;
       if (part.starts_with("b:")) forward = ops_.at(part.substr(2));
@@ -109,7 +118,7 @@ class GraphText {
     std::getline(parts, ranks, '/');
     auto& [collective, members] = collectives_[text];
     collective.kind = *parse<CollectiveKind>(kind);
-    collective.bytes = {std::stoll(bytes)};
+    collective.bytes = {number_of(bytes)};
     if (!ranks.empty()) collective.ranks = static_cast<std::uint32_t>(std::stoul(ranks));
     members.push_back(member);
   }
@@ -133,5 +142,10 @@ class GraphText {
 }  // namespace
 
 OpGraph graph_of(std::string_view text) { return GraphText().read(text); }
+
+void write_graph(const std::string& path, std::string_view text, const std::string& name,
+                 std::int64_t batch) {
+  write_trace({.graph = graph_of(text), .name = name, .batch = batch}, path);
+}
 
 }  // namespace baechi::testing

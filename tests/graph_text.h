@@ -16,10 +16,14 @@ namespace baechi::testing {
 /// - "-t100>" is a tensor t of 100 bytes. A later "-t>" is another reader of tensor t.
 /// - ",x:all_reduce/100/2" makes it a member of a collective of so many bytes and, if they are not
 ///   all simulated, ranks; members have the same text, "/100/2/a" and "/100/2/b" are two.
+/// - "12k", "12M" and "12G" are numbers in thousands, millions and 10^9.
 /// - "-50>" is a new tensor of 50 bytes without a name, "-&50>" one that takes no memory of its own
 ///   (a reference), "~>" a control edge; nobody reads "-50> .".
 /// Op ids follow the order of first mention, which must be topological. Throws
 /// std::invalid_argument on any other text.
 OpGraph graph_of(std::string_view text);
+/// Writes it as a trace of this name and batch.
+void write_graph(const std::string& path, std::string_view text, const std::string& name = "",
+                 std::int64_t batch = 0);
 
 }  // namespace baechi::testing

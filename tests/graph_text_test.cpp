@@ -3,7 +3,6 @@
 #include <stdexcept>
 
 #include "tests/prelude.h"
-#include "tests/small_graphs.h"
 
 TEST_SUITE("graph text") {
   TEST_CASE("chains of ops and tensors; a tensor with two readers is named twice") {

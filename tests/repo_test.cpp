@@ -1,10 +1,6 @@
 /// The scripts that ./dev runs to write files.
 
-#include <regex>
-
 #include "tests/prelude.h"
-#include "tests/temporary_folder.h"
-#include "tests/this_build.h"
 
 namespace {
 
@@ -31,6 +27,10 @@ TEST_SUITE("repository") {
     check_by("tests/layout/pages.py", "'" + source_dir() + "' '" + program() + "'");
   }
 
+  TEST_CASE("includes go down the layers, and types, words, pages and numbers are as decided") {
+    check_by("tests/layout/layout.py", "");
+  }
+
   TEST_CASE("the queries of results run, and the columns of results.csv are numbers or words") {
     check_by("tests/layout/results.py", "'" + source_dir() + "' '" + program() + "'");
   }
@@ -46,49 +46,6 @@ TEST_SUITE("repository") {
   TEST_CASE(
       "no function of an unnamed namespace overloads one of another source of its unity build") {
     check_by("tests/layout/unnamed.py", "'" + fs::path(program()).parent_path().string() + "'");
-  }
-
-  TEST_CASE("README fits a newcomer's first sitting: 1,200 words at most") {
-    std::ifstream page(fs::path(source_dir()) / "README.md");
-    std::size_t words = 0;
-    for (std::string word; page >> word;) ++words;
-    CHECK(words > 500);
-    CHECK(words <= 1200);
-  }
-
-  TEST_CASE("the release has one version and one date") {
-    const auto found = [](const char* file, const char* pattern) {
-      std::ifstream page(fs::path(source_dir()) / file);
-      const std::string text{std::istreambuf_iterator<char>(page), {}};
-      std::smatch match;
-      REQUIRE_MESSAGE(std::regex_search(text, match, std::regex(pattern)), file);
-      return match[1].str();
-    };
-    const std::string version = found("CMakeLists.txt", R"(baechi_sim VERSION ([0-9.]+))");
-    CHECK(found("CITATION.cff", R"(\nversion: ([0-9.]+))") == version);
-    CHECK(found("CHANGELOG.md", R"(\n## ([0-9.]+) )") == version);
-    CHECK(found("packaging/changelog", R"(\(([0-9.]+)-1\))") == version);
-    CHECK(found("packaging/Containerfile", R"(baechi-sim:([0-9.]+) )") == version);
-    const std::string date = found("CITATION.cff", R"(date-released: ([0-9-]+))");
-    CHECK(found("CHANGELOG.md", R"(\n## [0-9.]+ \(([0-9-]+)\))") == date);
-  }
-
-  TEST_CASE("no sentence of a comment or a page begins with a bare 'Of'") {
-    const std::regex bare(R"((^|[.:]|//|///|#) *Of [a-z0-9])");
-    for (const char* room :
-         {"sim", "traces", "placers", "scenarios", "validate", "cli", "bench", "tests"})
-      for (const auto& entry : fs::recursive_directory_iterator(fs::path(source_dir()) / room)) {
-        const std::string kind = entry.path().extension();
-        if (kind != ".h" && kind != ".cpp" && kind != ".md" && kind != ".yaml") continue;
-        std::ifstream file(entry.path());
-        int number = 0;
-        for (std::string line; std::getline(file, line);) {
-          ++number;
-          if (line.find("Of ") == std::string::npos || !std::regex_search(line, bare)) continue;
-          if (entry.path().filename() == "repo_test.cpp") continue;
-          FAIL_CHECK(entry.path().string(), ":", number, ": ", line);
-        }
-      }
   }
 
   TEST_CASE("./dev new placer writes the file and the lines, and they compile") {

@@ -1,7 +1,6 @@
 #include "tests/checker/schedule_checker.h"
 #include "tests/prelude.h"
 #include "tests/random_problems.h"
-#include "tests/thorough.h"
 
 namespace {
 

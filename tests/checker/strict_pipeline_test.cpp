@@ -1,6 +1,3 @@
-#include <map>
-#include <set>
-
 #include "sim/pipeline/pipeline.h"
 #include "tests/prelude.h"
 #include "tests/sim/transform/transforms.h"

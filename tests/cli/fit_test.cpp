@@ -1,6 +1,3 @@
-#include <fmt/format.h>
-
-#include <filesystem>
 #include <set>
 
 #include "tests/cli/session.h"
@@ -22,12 +19,12 @@ const Json& way_called(const Json& answer, const char* name) {
 }  // namespace
 
 TEST_SUITE("fit") {
-  TEST_CASE("Llama 3 8B in 16 bits fits an RTX 4080 with 4096 tokens, not with 8192") {
+  TEST_CASE_FIXTURE(Session,
+                    "Llama 3 8B in 16 bits fits an RTX 4080 with 4096 tokens, not with 8192") {
     // Weights without the table: 15 009 857 536 B = 13.98 GiB; a token takes 131 072 B; the scores
     // of a prompt's 512 tokens take 6 B for each head and token of the cache: 384 and 768 MiB.
-    const Session session;
     const std::string ask = "fit llama:size=3-8b,dtype=fp16 --gpus 1xrtx_4080 --context ";
-    const Json small = session.json(ask + "4096"), large = session.json(ask + "8192");
+    const Json small = json(ask + "4096"), large = json(ask + "8192");
     CHECK(small["fits"] == true);
     CHECK(large["fits"] == false);
     CHECK(small["answer"].get<std::string>().starts_with("fits: 1 of 1 GPUs, "));
@@ -43,23 +40,21 @@ TEST_SUITE("fit") {
     CHECK(way_called(large, "weights q4_k_m")["fits"] == true);
   }
 
-  TEST_CASE("a model is asked by the name that Hugging Face or Ollama gives it") {
-    const Session session;
+  TEST_CASE_FIXTURE(Session, "a model is asked by the name that Hugging Face or Ollama gives it") {
     const std::string gpus = " --gpus 1xrtx_4080 --context 4096";
-    const Json ways = session.json("fit llama:size=3-8b,weights=q4_k_m" + gpus)["ways"];
+    const Json ways = json("fit llama:size=3-8b,weights=q4_k_m" + gpus)["ways"];
     for (const char* name : {"meta-llama/Meta-Llama-3-8B-Instruct", "llama3:8b"}) {
-      const Json same = session.json(fmt::format("fit {}:weights=q4_k_m{}", name, gpus))["ways"];
+      const Json same = json(fmt::format("fit {}:weights=q4_k_m{}", name, gpus))["ways"];
       CHECK(same[0]["step_time_us"] == ways[0]["step_time_us"]);
       CHECK(same[0]["spare_bytes"] == ways[0]["spare_bytes"]);
     }
-    CHECK(
-        holds(session.run("fit mixtral --gpus 1xrtx_4080").err,
-              "mixtral: neither a file, a generator nor a known model (did you mean mixtral-8x22b, "
-              "mixtral-8x7b?)"));
-    CHECK(session.json("plan gpt2-xl --batch 8 --devices 2 --as v100")["status"] == "ok");
+    refuses("fit mixtral --gpus 1xrtx_4080",
+            "mixtral: neither a file, a generator nor a known model (did you mean mixtral-8x22b, "
+            "mixtral-8x7b?)");
+    CHECK(json("plan gpt2-xl --batch 8 --devices 2 --as v100")["status"] == "ok");
     // Commands name the model as Hugging Face or Ollama does, or where it is.
     const auto commands = [&](const std::string& model) {
-      const Json answer = session.json("fit " + model + " --gpus 1xrtx_3060 --cpu-memory 64GB");
+      const Json answer = json("fit " + model + " --gpus 1xrtx_3060 --cpu-memory 64GB");
       std::string all;
       for (const Json& way : answer["ways"]) all += way["command"].get<std::string>() + "\n";
       return all;
@@ -71,39 +66,39 @@ TEST_SUITE("fit") {
     CHECK(holds(commands("llama3:8b"),
                 "ollama run llama3:8b  # /set parameter num_ctx 8192, num_gpu 33"));
     CHECK(holds(commands("llama3:8b-instruct-q8_0"), "ollama run llama3:8b-instruct-q8_0  # "));
-    std::filesystem::create_directories(session.folder().file("my models"));
-    session.folder().write("my models/config.json", config_of_llama_3);
+    std::filesystem::create_directories(file("my models"));
+    write("my models/config.json", config_of_llama_3);
     CHECK(holds(commands("'my models'"), "/my models' --max-model-len 8192"));
     CHECK_FALSE(holds(commands("Qwen/Qwen2.5-7B:"), "ollama run"));
     // A release that is not known is said; a file that is not there, too.
     for (const auto& [name, said] : std::to_array<std::pair<const char*, std::size_t>>(
              {{"mistralai/Mistral-7B-v0.2", 0}, {"mistralai/Mistral-7B-v0.9", 1}}))
-      CHECK(session.json(fmt::format("fit {}{}", name, gpus))["notes"].size() == said);
+      CHECK(json(fmt::format("fit {}{}", name, gpus))["notes"].size() == said);
     for (const char* ask : {"fit model.gguf", "plan model.gguf --batch 2"})
-      session.refuses(fmt::format("{} --gpus 1xh100", ask), "model.gguf: no such file");
+      refuses(fmt::format("{} --gpus 1xh100", ask), "model.gguf: no such file");
     // A folder without a config.json, or a path that is not there, is not taken for a name.
-    std::filesystem::create_directories(session.folder().file("llama-2-7b"));
+    std::filesystem::create_directories(file("llama-2-7b"));
     for (const char* path : {"llama-2-7b", "of/my/llama-2-7b"})
-      CHECK(session.run(fmt::format("place {} --gpus 1xh100", path)).code == 2);
+      CHECK(run(fmt::format("place {} --gpus 1xh100", path)).code == 2);
   }
 
-  TEST_CASE("a config.json is the same model, and its place in files of frameworks is written") {
-    const Session session;
-    session.folder().write("config.json", config_of_llama_3);
+  TEST_CASE_FIXTURE(
+      Session, "a config.json is the same model, and its place in files of frameworks is written") {
+    write("config.json", config_of_llama_3);
     const std::string gpus = " --gpus 1xrtx_4090,1xrtx_3060 --memory 10G,12G --context 2048";
-    const Json file = session.json("fit config.json" + gpus),
-               spec = session.json("fit llama:size=3-8b,dtype=bf16" + gpus);
-    REQUIRE(file["fits"] == true);
-    CHECK(way_called(file, "as is")["memory"] == way_called(spec, "as is")["memory"]);
-    const Json layers = way_called(file, "as is")["layers"];
+    const Json path = json("fit config.json" + gpus),
+               spec = json("fit llama:size=3-8b,dtype=bf16" + gpus);
+    REQUIRE(path["fits"] == true);
+    CHECK(way_called(path, "as is")["memory"] == way_called(spec, "as is")["memory"]);
+    const Json layers = way_called(path, "as is")["layers"];
     std::size_t number = 1;
-    while (file["ways"][number - 1]["name"] != "as is") ++number;
+    while (path["ways"][number - 1]["name"] != "as is") ++number;
     const auto exported = [&](const std::string& format) {
-      const auto run = session.run("fit config.json" + gpus + " --export " + format +
-                                   " -o out --way " + std::to_string(number));
-      CAPTURE(run.err);
-      REQUIRE(run.code == 0);
-      return session.folder().read("out");
+      const auto ran = run("fit config.json" + gpus + " --export " + format + " -o out --way " +
+                           std::to_string(number));
+      CAPTURE(ran.err);
+      REQUIRE(ran.code == 0);
+      return read("out");
     };
     const Json map = Json::parse(exported("accelerate"));
     CHECK(map["model.embed_tokens"] == 1);  // 128256 x 4096 x 2 B: 62 MiB and 6 GiB are spare
@@ -115,17 +110,14 @@ TEST_SUITE("fit") {
     CHECK(exported("llamacpp") == fmt::format("-ngl 33 -ts {},{}\n", first, second + 1));
     CHECK(exported("megatron") ==
           fmt::format("--pipeline-model-parallel-layout 'Et*{}|t*{}L'\n", first, second));
-    CHECK(holds(session.run("fit config.json" + gpus + " --export deepspeed -o out").err,
-                "weights wait in host memory"));
+    refuses("fit config.json" + gpus + " --export deepspeed -o out", "weights wait in host memory");
     // Each is read back: as many layers of the decode step are on each GPU.
     for (const char* format : {"accelerate", "llamacpp", "vllm", "megatron"}) {
       exported(format);
-      REQUIRE(
-          session
-              .run("place config.json:pass=decode,context=2047 --placer expert:file=out -o p.json "
-                   "--gpus 1xrtx_4090,1xrtx_3060,1xcpu_ddr4_2ch")
-              .code == 0);
-      const Json placed = Json::parse(session.folder().read("p.json"))["placement"];
+      runs(
+          "place config.json:pass=decode,context=2047 --placer expert:file=out -o p.json "
+          "--gpus 1xrtx_4090,1xrtx_3060,1xcpu_ddr4_2ch");
+      const Json placed = Json::parse(read("p.json"))["placement"];
       std::set<std::string> on[3];
       for (const auto& [op, device] : placed.items())
         if (op.starts_with("layer_"))
@@ -137,16 +129,14 @@ TEST_SUITE("fit") {
     }
     // Weights that wait: as many layers of accelerate's map on the CPU as the way says.
     const std::string one = " --gpus 1xrtx_3060 --cpu-memory 64GB --context 2048";
-    const Json offloaded = session.json("fit config.json" + one)["ways"];
+    const Json offloaded = json("fit config.json" + one)["ways"];
     number = 1;
     while (!offloaded[number - 1]["name"].get<std::string>().starts_with("offload ")) ++number;
     const auto waiting = std::stoul(offloaded[number - 1]["name"].get<std::string>().substr(8));
     const auto written = [&](const std::string& format) {
-      REQUIRE(session
-                  .run("fit config.json" + one + " --export " + format + " -o out --way " +
-                       std::to_string(number))
-                  .code == 0);
-      return Json::parse(session.folder().read("out"));
+      runs("fit config.json" + one + " --export " + format + " -o out --way " +
+           std::to_string(number));
+      return Json::parse(read("out"));
     };
     std::size_t on_cpu = 0;
     const Json waiting_map = written("accelerate");
@@ -160,11 +150,11 @@ TEST_SUITE("fit") {
 
   // A layer of Llama 3 8B is 218 103 808 numbers in 16 bits and two norms of 4096 in 32. From 3 GB
   // the table of words takes 1.05 GB, and two copies of a layer on its way from the disk 0.87 GB.
-  TEST_CASE("weights that the host has no memory for wait on a disk, at its rate") {
-    const Session session;
+  TEST_CASE_FIXTURE(Session,
+                    "weights that the host has no memory for wait on a disk, at its rate") {
     const std::string ask =
         "fit llama:size=3-8b --gpus 1xrtx_3060 --context 2048 --cpu-memory 3GB --disk '3.5 GB/s'";
-    const Json ways = session.json(ask)["ways"];
+    const Json ways = json(ask)["ways"];
     const auto found = std::ranges::find_if(ways, [](const Json& way) {
       return way["name"].get<std::string>().ends_with(" on disk") && way["fits"];
     });
@@ -173,28 +163,27 @@ TEST_SUITE("fit") {
     const auto waiting = std::stoul(name.substr(8)),
                on_disk = std::stoul(name.substr(name.find(", ") + 2));
     CHECK(waiting - on_disk == 2);
-    const double read = static_cast<double>(on_disk) * (436'207'616.0 + 2 * 4096 * 4) / 3500;
-    CHECK((*found)["step_time_us"].get<double>() > read);
-    CHECK((*found)["step_time_us"].get<double>() < 1.5 * read);
-    REQUIRE(session.run(command.substr(7)).code == 0);
+    const double reading = static_cast<double>(on_disk) * (436'207'616.0 + 2 * 4096 * 4) / 3500;
+    CHECK((*found)["step_time_us"].get<double>() > reading);
+    CHECK((*found)["step_time_us"].get<double>() < 1.5 * reading);
+    runs(command.substr(7));
     std::size_t disks = 0;
-    const Json map = Json::parse(session.folder().read("device_map.json"));
+    const Json map = Json::parse(read("device_map.json"));
     for (const auto& [module, device] : map.items()) disks += device == "disk" ? 1U : 0U;
     CHECK(disks == on_disk);
-    session.refuses("fit llama --gpus 1xrtx_3060 --disk '3.5 GB/s'", "--disk needs --cpu-memory");
-    session.refuses("fit llama --gpus 1xrtx_3060 --cpu-memory 3GB --disk fast",
-                    "--disk: 'fast' is not a rate");
+    refuses("fit llama --gpus 1xrtx_3060 --disk '3.5 GB/s'", "--disk needs --cpu-memory");
+    refuses("fit llama --gpus 1xrtx_3060 --cpu-memory 3GB --disk fast",
+            "--disk: 'fast' is not a rate");
     // What would have no effect is refused.
-    session.refuses("fit llama --gpus 1xrtx_3060 --lora-rank 8", "--lora-rank needs --train");
-    session.refuses("fit llama --gpus 1xrtx_3060 --train --cpu-memory 3GB --disk '3.5 GB/s'",
-                    "--disk: in training no weights wait on a disk");
+    refuses("fit llama --gpus 1xrtx_3060 --lora-rank 8", "--lora-rank needs --train");
+    refuses("fit llama --gpus 1xrtx_3060 --train --cpu-memory 3GB --disk '3.5 GB/s'",
+            "--disk: in training no weights wait on a disk");
   }
 
   // 32 experts of 3 x 256 x 512 numbers in 16 bits are 25.2 MB a layer; the rest of a layer and of
   // the model is below 1 MB. Where 80 MB are free, experts of one of four layers must leave.
-  TEST_CASE("experts of no more layers than necessary are on the CPU") {
-    const Session session;
-    const Json ways = session.json(
+  TEST_CASE_FIXTURE(Session, "experts of no more layers than necessary are on the CPU") {
+    const Json ways = json(
         "fit moe:num_hidden_layers=4,hidden_size=256,num_attention_heads=4,num_key_value_heads=4,"
         "moe_intermediate_size=512,num_local_experts=32,num_experts_per_tok=2,vocab_size=256 "
         "--gpus 1xrtx_3090 --memory 87MB --reserve 0 --context 256 --cpu-memory 1GB")["ways"];
@@ -206,45 +195,43 @@ TEST_SUITE("fit") {
     CHECK((*found)["first_token_us"].get<double>() < 20'000);
   }
 
-  TEST_CASE("a config.json of another family is read by every verb, with its modules' names") {
-    const Session session;
-    session.folder().write("config.json", R"({"model_type": "bloom", "n_layer": 2, "n_head": 4,
+  TEST_CASE_FIXTURE(
+      Session, "a config.json of another family is read by every verb, with its modules' names") {
+    write("config.json", R"({"model_type": "bloom", "n_layer": 2, "n_head": 4,
       "hidden_size": 64, "vocab_size": 256})");
-    CHECK(session.json("fit config.json --gpus 1xrtx_3090")["fits"] == true);
-    REQUIRE(session.run("fit config.json --gpus 1xrtx_3090 --export accelerate -o map").code == 0);
-    const Json map = Json::parse(session.folder().read("map"));
+    CHECK(json("fit config.json --gpus 1xrtx_3090")["fits"] == true);
+    runs("fit config.json --gpus 1xrtx_3090 --export accelerate -o map");
+    const Json map = Json::parse(read("map"));
     for (const char* module : {"transformer.h.0", "transformer.h.1", "transformer.ln_f",
                                "transformer.word_embeddings_layernorm", "lm_head"})
       CHECK(map[module] == 0);
-    CHECK(session.json("plan config.json --gpus 2xa100 --batch 4").size() > 0);
-    CHECK(session.run("trace generate config.json batch=2 -o graph.json").code == 0);
-    CHECK(session.run("place config.json --placer single --devices 1xa100").code == 0);
-    session.folder().write("config.json", R"({"model_type": "t5", "num_layers": 2, "num_heads": 4,
+    CHECK(json("plan config.json --gpus 2xa100 --batch 4").size() > 0);
+    runs("trace generate config.json batch=2 -o graph.json");
+    runs("place config.json --placer single --devices 1xa100");
+    write("config.json", R"({"model_type": "t5", "num_layers": 2, "num_heads": 4,
       "d_model": 64, "d_kv": 16, "d_ff": 128, "vocab_size": 256})");
-    CHECK(session.json("fit config.json --gpus 1xrtx_3090")["fits"] == true);
+    CHECK(json("fit config.json --gpus 1xrtx_3090")["fits"] == true);
   }
 
-  TEST_CASE("the command of a way that is ours runs as it is printed") {
-    const Session session;
-    const Json ways = session.json("fit gpt2:batch=1 --gpus 1xrtx_3060 --reserve '1 GiB'")["ways"];
+  TEST_CASE_FIXTURE(Session, "the command of a way that is ours runs as it is printed") {
+    const Json ways = json("fit gpt2:batch=1 --gpus 1xrtx_3060 --reserve '1 GiB'")["ways"];
     const std::string command = ways[0]["command"];
     CHECK(command ==
           "baechi fit gpt2:batch=1 --gpus 1xrtx_3060 --reserve '1 GiB' --export accelerate -o "
           "device_map.json --way 1");
-    CHECK(session.run(command.substr(7)).code == 0);
-    CHECK(Json::parse(session.folder().read("device_map.json")).size() > 0);
+    runs(command.substr(7));
+    CHECK(Json::parse(read("device_map.json")).size() > 0);
   }
 
-  TEST_CASE("what cannot be asked is said") {
-    const Session session;
-    session.folder().write("config.json", R"({"model_type": "rwkv"})");
-    CHECK(holds(session.run("fit config.json --gpus 1xh100").err,
-                "config.json: no generator has model_type 'rwkv' (those of "));
-    const auto wrong = session.run("fit llama --gpus 1xh10 --reserve much --link wire");
+  TEST_CASE_FIXTURE(Session, "what cannot be asked is said") {
+    write("config.json", R"({"model_type": "rwkv"})");
+    refuses("fit config.json --gpus 1xh100",
+            "config.json: no generator has model_type 'rwkv' (those of ");
+    const auto wrong = run("fit llama --gpus 1xh10 --reserve much --link wire");
     CHECK(wrong.code == 2);
     for (const char* part : {"the nearest are h100", "--reserve: 'much'", "--link: 'wire'"})
       CHECK(holds(wrong.err, part));
-    CHECK(holds(session.run("fit llama").err, "--gpus is missing"));
+    refuses("fit llama", "--gpus is missing");
   }
 
   TEST_CASE("the ways to train are plans of the planner") {

@@ -103,26 +103,19 @@ TEST_SUITE("cli") {
     }
   }
 
-  TEST_CASE("a list of values that occurs twice in an option's help is found") {
-    CHECK(listed_twice("--format table|json  Format of the answer [table]") == "");
-    CHECK(listed_twice("--export a1|b1|c1:{a1,b1,c1}  What") == "a1,b1,c1");
-    CHECK(listed_twice("--mode on|off  How: on, off") == "on,off");
-  }
-
-  TEST_CASE("a verb inside of another is its own, with flags of its own") {
-    const Session session;
+  TEST_CASE_FIXTURE(Session, "a verb inside of another is its own, with flags of its own") {
     for (const char* inner : {"duel", "configure", "codesign"}) {
       CAPTURE(inner);
-      CHECK(session.run(inner).code == 2);
-      CHECK(holds(session.run(inner).err, std::string("no verb '") + inner + "'"));
+      CHECK(run(inner).code == 2);
+      refuses(inner, std::string("no verb '") + inner + "'");
     }
-    CHECK(session.run("arena --format json duel m_etf heft").code == 2);
-    CHECK(holds(session.run("arena --format json duel m_etf heft").err, "no flag of 'arena duel'"));
-    CHECK(holds(session.run("arena dule").err, "(did you mean 'duel'?)"));
+    CHECK(run("arena --format json duel m_etf heft").code == 2);
+    refuses("arena --format json duel m_etf heft", "no flag of 'arena duel'");
+    refuses("arena dule", "(did you mean 'duel'?)");
   }
 
-  TEST_CASE("a mistyped verb, flag or value is a mistake, with the nearest known name") {
-    const Session session;
+  TEST_CASE_FIXTURE(Session,
+                    "a mistyped verb, flag or value is a mistake, with the nearest known name") {
     const struct {
       std::string arguments, message;
     } mistakes[] = {
@@ -163,7 +156,7 @@ TEST_SUITE("cli") {
     };
     for (const auto& [arguments, message] : mistakes) {
       CAPTURE(arguments);
-      const auto result = session.run(arguments);
+      const auto result = run(arguments);
       CAPTURE(result.err);
       CHECK(result.code == 2);
       CHECK(result.out.empty());
@@ -178,33 +171,33 @@ TEST_SUITE("cli") {
       CHECK(holds(result.err, part));
   }
 
-  TEST_CASE("list fits a screen; list WHAT has a line per item; list WHAT NAME has the options") {
-    const Session session;
-    const std::string all = session.run("list").out;
+  TEST_CASE_FIXTURE(
+      Session,
+      "list fits a screen; list WHAT has a line per item; list WHAT NAME has the options") {
+    const std::string all = run("list").out;
     CHECK(std::ranges::count(all, '\n') <= 60);
     for (const PlacerEntry& entry : placers()) CHECK(holds(all, entry.name));
     CHECK_FALSE(holds(all, "fallback"));  // an option
-    const std::string lines = session.run("list placers").out;
+    const std::string lines = run("list placers").out;
     CHECK(static_cast<std::size_t>(std::ranges::count(lines, '\n')) == placers().size());
     CHECK_FALSE(holds(lines, "keep room for a group"));
-    const std::string one = session.run("list placers m_etf").out;
+    const std::string one = run("list placers m_etf").out;
     CHECK(holds(one, "Source: Baechi, SoCC'20"));
     CHECK(holds(one, "reserve            keep room for a group"));
     CHECK_FALSE(holds(one, "m_topo"));
-    CHECK(session.json("list placers m_etf")["placers"].size() == 1);
+    CHECK(json("list placers m_etf")["placers"].size() == 1);
   }
 
-  TEST_CASE("list has the names of scenarios and papers that 'run' and 'paper' accept") {
-    const Session session;
-    CHECK(holds(session.run("list").out, "papers             baechi_socc20 cnn_utilisation"));
-    CHECK(holds(session.run("list scenarios slow_link").out, "scenarios/examples/slow_link.yaml"));
-    CHECK(session.json("list papers").at("papers").front().at("name") == "baechi_socc20");
-    CHECK(session.run("run slow_link --quiet --out named").code == 0);
+  TEST_CASE_FIXTURE(Session,
+                    "list has the names of scenarios and papers that 'run' and 'paper' accept") {
+    CHECK(holds(run("list").out, "papers             baechi_socc20 cnn_utilisation"));
+    CHECK(holds(run("list scenarios slow_link").out, "scenarios/examples/slow_link.yaml"));
+    CHECK(json("list papers").at("papers").front().at("name") == "baechi_socc20");
+    runs("run slow_link --quiet --out named");
   }
 
-  TEST_CASE("list has all registered components with their options") {
-    const Session session;
-    const Json all = session.json("list");
+  TEST_CASE_FIXTURE(Session, "list has all registered components with their options") {
+    const Json all = json("list");
     CHECK(has_keys(all, {"placers", "transforms", "generators", "importers", "devices", "scenarios",
                          "papers"}));
     CHECK(all["placers"].size() == placers().size());
@@ -212,11 +205,11 @@ TEST_SUITE("cli") {
     CHECK(all["importers"].size() == importers().size());
     CHECK(all["placers"][0]["name"] == placers().front().name);
     CHECK(all["placers"][0]["options"][0]["name"] == "device");
-    CHECK(keys(session.json("list placers")) == std::vector<std::string>{"placers"});
+    CHECK(keys(json("list placers")) == std::vector<std::string>{"placers"});
     for (const PlacerEntry& entry : placers()) {
       CAPTURE(entry.name);
-      CHECK(holds(session.run("list placers").out, entry.name));
-      CHECK(holds(session.run("list placers --format markdown").out,
+      CHECK(holds(run("list placers").out, entry.name));
+      CHECK(holds(run("list placers --format markdown").out,
                   "| `" + std::string(entry.name) + "` |"));
     }
   }

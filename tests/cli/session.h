@@ -1,11 +1,7 @@
 #pragma once
-#include <algorithm>
 #include <nlohmann/json.hpp>
-#include <vector>
 
 #include "tests/prelude.h"
-#include "tests/temporary_folder.h"
-#include "tests/this_build.h"
 
 namespace baechi::testing {
 
@@ -45,6 +41,14 @@ class Session {
     return {code, folder_.read("out.txt"), folder_.read("err.txt")};
   }
 
+  /// Requires exit code 0.
+  void runs(const std::string& arguments) const {
+    const Result result = run(arguments);
+    CAPTURE(arguments);
+    CAPTURE(result.err);
+    REQUIRE(result.code == 0);
+  }
+
   /// Checks that the program calls it a mistake, whose message has `said`.
   void refuses(const std::string& arguments, std::string_view said) const {
     const Result result = run(arguments);
@@ -63,6 +67,13 @@ class Session {
   }
 
   const TemporaryFolder& folder() const { return folder_; }
+  std::string file(std::string_view name) const { return folder_.file(name); }
+  std::string write(std::string_view name, std::string_view text) const {
+    return folder_.write(name, text);
+  }
+  std::string read(std::string_view name) const { return folder_.read(name); }
+  bool exists(std::string_view name) const { return std::filesystem::exists(file(name)); }
+  void graph(std::string_view name, std::string_view text) const { write_graph(file(name), text); }
 
  private:
   TemporaryFolder folder_;
@@ -70,8 +81,8 @@ class Session {
 
 /// Writes mine/instances/a.yaml, two instances of an arena.
 inline void write_arena(const Session& session) {
-  std::filesystem::create_directories(session.folder().file("mine/instances"));
-  session.folder().write("mine/instances/a.yaml", R"(
+  std::filesystem::create_directories(session.file("mine/instances"));
+  session.write("mine/instances/a.yaml", R"(
 name: a.v1
 graph: {generate: layered, ops: 40}
 cluster: {devices: {count: 2, memory: 1 GiB}}

@@ -1,7 +1,5 @@
 // `validate published` and `validate fit`, which are programs in Python beside the program.
 
-#include <map>
-
 #include "tests/cli/session.h"
 #include "tests/validate/virtual_clock.h"
 
@@ -17,40 +15,36 @@ bool there_is_scipy() {
 }  // namespace
 
 TEST_SUITE("cli") {
-  TEST_CASE("plans are written, replayed in virtual time, calibrated and scored") {
-    const Session session;
-    session.folder().write(
-        "s.yaml",
-        "name: toy\ngraph: {import: toy.json}\n"
-        "cluster: {devices: {count: 2, memory: 1 MB}, link: {bandwidth: 1 GB/s}}\n"
-        "engine: {transfers: duplex}\nplacers: [single, round_robin]\n");
-    const auto planned = session.run("validate plan s.yaml -o r");
+  TEST_CASE_FIXTURE(Session, "plans are written, replayed in virtual time, calibrated and scored") {
+    write("s.yaml",
+          "name: toy\ngraph: {import: toy.json}\n"
+          "cluster: {devices: {count: 2, memory: 1 MB}, link: {bandwidth: 1 GB/s}}\n"
+          "engine: {transfers: duplex}\nplacers: [single, round_robin]\n");
+    const auto planned = run("validate plan s.yaml -o r");
     CHECK(planned.code == 0);
     CHECK(holds(planned.err, "toy.toy: 2 placements, 2 distinct"));
     CHECK(holds(planned.err, "r/plans: 2 plans of 2 runs, 0.0 MB; the steps of one pass"));
     // a on gpu0, b on gpu1, c on gpu0; the tensor crosses once, in 1 us.
-    const std::string plan = session.folder().read("r/plans/0001_toy.toy_round_robin_0.plan");
+    const std::string plan = read("r/plans/0001_toy.toy_round_robin_0.plan");
     CHECK(holds(plan, "name toy.toy/round_robin/0\n"));
     CHECK(holds(plan, "transfer 1 0 1 0 1000 1000 after 0\n"));
-    CHECK(session.run("validate report r").code == 2);
-    validate::replay_virtually(session.folder().file("r"));
-    CHECK(session.run("validate calibrate r").code == 0);
-    const auto report = session.run("validate report r");
+    CHECK(run("validate report r").code == 2);
+    validate::replay_virtually(file("r"));
+    runs("validate calibrate r");
+    const auto report = run("validate report r");
     CHECK(report.code == 0);
     CHECK(holds(report.out, "12 replays of 2 plans; 0 failed; 0 plans were not replayed"));
-    CHECK(holds(session.folder().read("r/report.html"), "Predicted against measured: virtual"));
-    CHECK(session.run("validate plan s.yaml -o r --calibration r/calibration.yaml").code == 0);
-    session.folder().write("r/plans/broken.plan", "baechi-plan 1\nname a b\n");
-    session.refuses("validate report r",
-                    "r/plans/broken.plan:2:1: 'name' with 1 value should stand here");
+    CHECK(holds(read("r/report.html"), "Predicted against measured: virtual"));
+    runs("validate plan s.yaml -o r --calibration r/calibration.yaml");
+    write("r/plans/broken.plan", "baechi-plan 1\nname a b\n");
+    refuses("validate report r", "r/plans/broken.plan:2:1: 'name' with 1 value should stand here");
   }
 }
 
 TEST_SUITE("board") {
-  TEST_CASE("the board is scored of what is in the repository") {
-    const Session session;
+  TEST_CASE_FIXTURE(Session, "the board is scored of what is in the repository") {
     // Blocks that take a second: one of each module that has any.
-    const auto scored = session.run(
+    const auto scored = run(
         "validate published allreduce_v100 nccl_unfitted ddp flagperf korthikanti --format json",
         "BAECHI_SHARED=/nonexistent {}");
     CAPTURE(scored.err);
@@ -68,46 +62,45 @@ TEST_SUITE("board") {
     CHECK(rows.at("korthikanti") > 0);
   }
 
-  TEST_CASE("the errors of fitted kernels are those of GPUs that had no part in the fit, first") {
-    const Session session;
+  TEST_CASE_FIXTURE(
+      Session,
+      "the errors of fitted kernels are those of GPUs that had no part in the fit, first") {
     const TemporaryFolder folder;
     std::filesystem::create_directories(folder.file("measured/aiconfigurator"));
     folder.write("measured/aiconfigurator/gemm.csv",
                  "system,version,dtype,m,n,k,ms\nh100_sxm,1,bfloat16,4096,4096,4096,0.2\n"
                  "tpu,1,bfloat16,4096,4096,4096,0.2\n");
     const auto block =
-        session.json("validate published kernels --data '" + folder.file("") + "'")["blocks"][0];
+        json("validate published kernels --data '" + folder.file("") + "'")["blocks"][0];
     CHECK(block["rows"] == 1);
     CHECK(block["skipped"] == 1);
     CHECK(block["left_out"]["group"] == "GPU");
     CHECK(block["left_out"]["mean"] != block["mean"]);
   }
 
-  TEST_CASE("scores, and the questions that rows become") {
-    const Session session;
-    const auto cases =
-        session.run("", "python3 '" + source_dir() + "/tests/validate/board.py' && : {}");
+  TEST_CASE_FIXTURE(Session, "scores, and the questions that rows become") {
+    const auto cases = run("", "python3 '" + source_dir() + "/tests/validate/board.py' && : {}");
     CHECK_MESSAGE(cases.code == 0, cases.err);
   }
 
-  TEST_CASE("measured steps and peaks are scored, each with the one prediction of its case") {
-    const Session session;
+  TEST_CASE_FIXTURE(
+      Session, "measured steps and peaks are scored, each with the one prediction of its case") {
     const std::string columns = "graph,transforms,cluster.devices.kind,step_time_us,peak_bytes\n";
     // 12 ms for 10, 24 for 20; 1030 bytes for 1064 of which 64 are cuBLAS's.
-    const std::string table = session.folder().write(
-        "results.csv",
-        columns +
-            "resnet50-b64,\"[{precision: {to: tf32, except: loss}}]\",h100,12000,1030\n"
-            "gnmt-l20-b64,none,h100,18000,7\n"
-            "gnmt-l20-b64,\"[{precision: {to: tf32, except: loss}}]\",h100,1,7\n");
-    const std::string steps = session.folder().write(
+    const std::string table =
+        write("results.csv",
+              columns +
+                  "resnet50-b64,\"[{precision: {to: tf32, except: loss}}]\",h100,12000,1030\n"
+                  "gnmt-l20-b64,none,h100,18000,7\n"
+                  "gnmt-l20-b64,\"[{precision: {to: tf32, except: loss}}]\",h100,1,7\n");
+    const std::string steps = write(
         "steps.jsonl",
         "{\"torch\": \"2.6\"}\n"
         "{\"case\": \"resnet50-b64\", \"precision\": \"tf32\", \"step_seconds\": 0.01, "
         "\"peak_bytes\": 1064, \"cublas_workspaces\": 64}\n"
         "{\"case\": \"gnmt\", \"precision\": \"fp32\", \"step_seconds\": 0.02}\n"
         "{\"case\": \"vgg16-b64\", \"precision\": \"fp32\", \"failed\": \"OutOfMemoryError\"}\n");
-    const auto kind = session.json("validate steps " + table + " " + steps)["kinds"][0];
+    const auto kind = json("validate steps " + table + " " + steps)["kinds"][0];
     CHECK(kind["kind"] == "h100");
     CHECK(kind["steps"]["count"] == 2);
     CHECK(kind["steps"]["worst"].get<double>() == doctest::Approx(0.2));
@@ -117,8 +110,7 @@ TEST_SUITE("board") {
     CHECK(kind["not_compared"] == Json{"vgg16-b64 fp32: OutOfMemoryError"});
 
     const auto refused = [&](const std::string& text) {
-      const auto said =
-          session.run("validate steps " + table + " " + session.folder().write("bad", text));
+      const auto said = run("validate steps " + table + " " + write("bad", text));
       CHECK(said.code == 2);
       return said.err.substr(said.err.find("bad"));
     };
@@ -128,20 +120,18 @@ TEST_SUITE("board") {
     CHECK(refused("{\"torch\": 2}\n") == "bad: no line with case and step_seconds\n");
   }
 
-  TEST_CASE("fits recover what their rows were made of") {
+  TEST_CASE_FIXTURE(Session, "fits recover what their rows were made of") {
     if (!there_is_scipy()) return;
-    const Session session;
-    const auto fits = session.run(
+    const auto fits = run(
         "", std::string(scientific_python) + " '" + source_dir() + "/tests/validate/fits.py' {}");
     CHECK_MESSAGE(fits.code == 0, fits.err);
   }
 
-  TEST_CASE("a fit that cannot run says what is missing") {
-    const Session session;
-    const auto none = session.run("validate fit kernels --data /nonexistent");
+  TEST_CASE_FIXTURE(Session, "a fit that cannot run says what is missing") {
+    const auto none = run("validate fit kernels --data /nonexistent");
     CHECK(none.code == 2);
     const bool scipy = none.err.find("needs scipy") != std::string::npos;
     CHECK((scipy || none.err.find("/nonexistent") != std::string::npos));
-    CHECK(session.run("validate fit everything").code == 2);
+    CHECK(run("validate fit everything").code == 2);
   }
 }

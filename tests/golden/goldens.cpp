@@ -49,14 +49,12 @@ class Folder {
 
   void check() {
     units();
-    graphs();
     results("small");
     results("msr");
     fuzz();
     pytorch();
     if (files_ == 0)
-      throw InputError(
-          fmt::format("{}: no goldens here (graphs, results, fuzz, unit)", root_.string()));
+      throw InputError(fmt::format("{}: no goldens here (results, fuzz, unit)", root_.string()));
   }
 
  private:
@@ -68,22 +66,6 @@ class Folder {
     for (const fs::path& path : files_in(root_ / folder)) {
       ++files_;
       naming(name(path), [&] { check(path, read_json(path)); });
-    }
-  }
-
-  void graphs() {
-    each("graphs/small_raw", [this](const fs::path& path, const json& raw) {
-      const fs::path canonical = root_ / "graphs/small" / path.filename();
-      if (!fs::exists(canonical)) {
-        report_.skip("raw graphs without a canonical form beside them");
-        return;
-      }
-      check_canonical(raw, read_json(canonical), name(path), report_);
-    });
-    for (const char* folder : {"graphs/small", "graphs/msr"}) {
-      each(folder, [this](const fs::path& path, const json& graph) {
-        check_graph(graph, name(path), report_);
-      });
     }
   }
 

@@ -6,18 +6,12 @@
 
 namespace baechi::golden {
 
-/// A folder with any of graphs/{small,small_raw,msr}, results/{small,msr,small_pytorch}, fuzz and
+/// A folder with any of results/{small,msr,small_pytorch}, whose graphs are in graphs, fuzz and
 /// unit. Throws InputError on a file that is no JSON or lacks what a replay needs, or if `folder`
 /// has none of these parts.
 void check_folder(const std::filesystem::path& folder, Report& report);
 
 // One document each; `file` is for messages.
-/// graphs/small and graphs/msr: in canonical order. (`comm_cost` is not compared with the edges'
-/// times, which some graphs set by hand.)
-void check_graph(const json& graph, const std::string& file, Report& report);
-/// graphs/small_raw against graphs/small.
-void check_canonical(const json& raw, const json& canonical, const std::string& file,
-                     Report& report);
 /// results/small and results/msr.
 void check_results(const json& results, const json& graph, const std::string& file, Report& report);
 /// results/small_pytorch: runs of the PyTorch variant.
@@ -26,7 +20,7 @@ void check_pytorch(const json& results, const json& graph, const std::string& fi
 void check_fuzz(const json& record, const std::string& file, Report& report);
 /// The document at a path below the goldens' folder, or null.
 using Documents = std::function<json(const std::string&)>;
-/// unit/<name>.json. Other documents may be needed: graphs, and the linear programs of results/msr.
+/// unit/<name>.json, which may need graphs.
 void check_unit(const std::string& name, const json& table, const std::string& file,
                 const Documents& documents, Report& report);
 

@@ -40,17 +40,12 @@ void check_acyclic(const original::Graph& graph) {
 }
 
 GoldenOp read_op(const json& op) {
-  GoldenOp result{.name = at(op, "name").get<std::string>(),
-                  .compute_us = at(op, "compute_us").get<std::int64_t>(),
-                  .temporary = at(op, "temp_bytes").get<std::int64_t>(),
-                  .persistent = at(op, "persistent_bytes").get<std::int64_t>(),
-                  .outputs = at(op, "output_bytes").get<std::vector<std::int64_t>>(),
-                  .labels = at(op, "colocation_group").get<std::vector<std::string>>(),
-                  .rest = op};
-  for (const char* known : {"id", "name", "compute_us", "temp_bytes", "persistent_bytes",
-                            "output_bytes", "colocation_group"})
-    result.rest.erase(known);
-  return result;
+  return {.name = at(op, "name").get<std::string>(),
+          .compute_us = at(op, "compute_us").get<std::int64_t>(),
+          .temporary = at(op, "temp_bytes").get<std::int64_t>(),
+          .persistent = at(op, "persistent_bytes").get<std::int64_t>(),
+          .outputs = at(op, "output_bytes").get<std::vector<std::int64_t>>(),
+          .labels = at(op, "colocation_group").get<std::vector<std::string>>()};
 }
 
 original::Graph::Op baechi_op(const GoldenOp& op, std::uint32_t group) {
@@ -101,46 +96,6 @@ NamedGraph named_graph(const GoldenGraph& graph, const std::vector<std::string>&
   return {std::move(made), std::move(tensors), std::move(group_names)};
 }
 
-CanonicalForm canonical_form(const GoldenGraph& graph) {
-  std::vector<bool> touched(graph.ops.size(), false);
-  for (const GoldenRead& r : graph.reads) touched[r.src] = touched[r.dst] = true;
-  GoldenGraph kept{.devices = graph.devices, .ops = {}, .reads = graph.reads};
-  std::vector<std::size_t> new_id(graph.ops.size());
-  for (std::size_t v = 0; v < graph.ops.size(); ++v) {
-    if (!touched[v]) continue;
-    new_id[v] = kept.ops.size();
-    kept.ops.push_back(graph.ops[v]);
-  }
-  for (GoldenRead& r : kept.reads) {
-    r.src = new_id[r.src];
-    r.dst = new_id[r.dst];
-  }
-  CanonicalForm form{.ops = json::array(), .edges = json::array()};
-  for (const GoldenOp& op : kept.ops) {
-    json fields = op.rest;
-    fields.update({{"id", form.ops.size()},
-                   {"name", op.name},
-                   {"compute_us", op.compute_us},
-                   {"temp_bytes", op.temporary},
-                   {"persistent_bytes", op.persistent},
-                   {"output_bytes", op.outputs},
-                   {"colocation_group", op.labels}});
-    form.ops.push_back(std::move(fields));
-  }
-  const NamedGraph named = named_graph(kept, std::vector<std::string>(kept.ops.size()));
-  for (const EdgeId e : named.graph.edges()) {
-    const original::Graph::Edge& edge = named.graph.edge(e);
-    for (const original::Graph::Send& s : named.graph.sends(e))
-      form.edges.push_back({{"src", index(edge.src)},
-                            {"dst", index(edge.dst)},
-                            {"tensor", named.tensors[index(s.tensor)]},
-                            {"bytes", s.size.count},
-                            {"comm_us", us(s.time)},
-                            {"edge_id", index(e)}});
-  }
-  return form;
-}
-
 FusedGraph read_fused(const json& record) {
   GoldenGraph graph;
   std::vector<std::string> group_of;
@@ -152,8 +107,7 @@ FusedGraph read_fused(const json& record) {
                          .temporary = at(node, "temp_bytes").get<std::int64_t>(),
                          .persistent = at(node, "persistent_bytes").get<std::int64_t>(),
                          .outputs = at(node, "output_bytes").get<std::vector<std::int64_t>>(),
-                         .labels = {},
-                         .rest = {}});
+                         .labels = {}});
     group_of.push_back(at(node, "group").get<std::string>());
     topo.push_back(at(node, "topo_order").get<std::uint32_t>());
     members.push_back(at(node, "members").get<std::vector<std::size_t>>());

@@ -13,7 +13,6 @@ struct GoldenOp {
   std::int64_t persistent = 0;
   std::vector<std::int64_t> outputs;  ///< per port
   std::vector<std::string> labels;    ///< colocation, before grouping
-  json rest;                          ///< other fields, carried along
 };
 
 struct GoldenRead {
@@ -32,13 +31,6 @@ struct GoldenGraph {
 };
 /// Throws InputError on a missing field or an edge to nowhere.
 GoldenGraph read_graph(const json& file);
-
-/// Drops ops without edges and sorts edges canonically; as JSON with `ops` and `edges`. Idempotent.
-struct CanonicalForm {
-  json ops;
-  json edges;
-};
-CanonicalForm canonical_form(const GoldenGraph& graph);
 
 struct NamedGraph {
   original::Graph graph;

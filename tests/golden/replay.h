@@ -14,11 +14,6 @@ class Workload {
 
   const GoldenGraph& golden() const { return golden_; }
   std::size_t devices() const { return golden_.devices; }
-  std::int64_t sum_temporary_and_outputs() const;
-  std::int64_t sum_persistent() const;
-  /// Sum of max(persistent, outputs) + temporary.
-  std::int64_t sum_resident() const;
-
   /// `grouper`: tf or coplace.
   const NamedGraph& grouped(const std::string& grouper);
   /// Fused as in the original; disjoint_paths is the only rule that runs vary.
@@ -58,7 +53,5 @@ std::vector<std::uint32_t> favourites_of_edges(const original::Graph& graph,
                                                const std::vector<std::uint32_t>& edges);
 /// Ids by position, `no_favourite` as -1.
 json children(const std::vector<std::uint32_t>& favourites);
-/// {rows, cols, nnz} of the original's formulation.
-json lp_size(const original::Graph& graph);
 
 }  // namespace baechi::golden

@@ -10,6 +10,8 @@ import subprocess
 import sys
 import tempfile
 
+import layout
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BAECHI = os.path.abspath(sys.argv[1])
 if os.path.basename(BAECHI) != "baechi" or not os.access(BAECHI, os.X_OK):
@@ -38,17 +40,10 @@ def write_tables(path):
 
 
 def write_map(path):
-    """Writes the folders of tests/layout/modules.txt, highest layer first; the core is bold."""
-    with open(os.path.join(ROOT, "tests/layout/modules.txt")) as file:
-        layers = [part.splitlines() for part in file.read().split("\n\n")[1:]]
-    rows = "| folder | what it does |\n|---|---|\n"
-    for line in (line for layer in reversed(layers) for line in layer):
-        folder, core, what = line.split(None, 2)
-        slash = "" if folder.endswith(".cpp") else "/"
-        rows += "| {0}`{1}{2}`{0} | {3} |\n".format("**" if core == "core" else "", folder, slash, what)
+    """Writes the folders of tests/layout/modules.txt."""
     with open(path) as file:
         text = file.read()
-    replace(path, re.sub("(<!-- modules -->\n).*?(<!-- end -->)", lambda m: m[1] + rows + m[2], text, flags=re.DOTALL))
+    replace(path, re.sub("(<!-- modules -->\n).*?(<!-- end -->)", lambda m: m[1] + layout.module_map() + m[2], text, flags=re.DOTALL))
 
 
 def write_transcript(path):

@@ -1,10 +1,8 @@
 #include "placers/feasible.h"
 #include "placers/line_cuts.h"
-#include "tests/graph_text.h"
 #include "tests/placers/place_by_name.h"
 #include "tests/prelude.h"
 #include "tests/random_problems.h"
-#include "tests/small_graphs.h"
 #include "tests/traces/generate/generated_models.h"
 
 namespace {

@@ -1,17 +1,12 @@
-#include <fstream>
-#include <sstream>
 #include <thread>
 
 #include "placers/planners/planner.h"
 #include "sim/graph/analysis.h"
 #include "sim/processor_time.h"
 #include "sim/random.h"
-#include "tests/message.h"
 #include "tests/placers/counted_costs.h"
 #include "tests/placers/place_by_name.h"
 #include "tests/prelude.h"
-#include "tests/this_build.h"
-#include "tests/thorough.h"
 
 namespace {
 

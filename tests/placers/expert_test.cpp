@@ -1,9 +1,5 @@
-#include "tests/graph_text.h"
-#include "tests/message.h"
 #include "tests/placers/place_by_name.h"
 #include "tests/prelude.h"
-#include "tests/shared_data.h"
-#include "tests/temporary_folder.h"
 #include "tests/traces/generate/generated_models.h"
 
 namespace {

@@ -1,14 +1,10 @@
 #include "placers/feasible.h"
 
 #include "placers/list/schedule.h"
-#include "tests/graph_text.h"
-#include "tests/message.h"
 #include "tests/placers/counted_costs.h"
 #include "tests/placers/place_by_name.h"
 #include "tests/prelude.h"
 #include "tests/random_problems.h"
-#include "tests/small_graphs.h"
-#include "tests/this_build.h"
 
 namespace {
 

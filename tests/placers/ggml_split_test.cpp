@@ -3,11 +3,7 @@
 #include "placers/framework_placement.h"
 #include "placers/interface/registry.h"
 #include "scenarios/export/framework_file.h"
-#include "tests/message.h"
 #include "tests/prelude.h"
-#include "tests/small_graphs.h"
-
-using namespace baechi::literals;
 
 namespace {
 
@@ -158,9 +154,8 @@ TEST_SUITE("ggml_split") {
       return make_placer("ggml_split", std::move(options))->place({graph, cluster, costs}, 0);
     };
     const auto counts = [&](Bytes memory) {
-      const OpGraph graph = chain_of_layers(4);
-      const Cluster cluster = equal_gpus(2, true, memory);
-      const ProfiledCosts costs(graph, cluster);
+      const auto& [graph, cluster, costs, problem] =
+          OwnedProblem(chain_of_layers(4), equal_gpus(2, true, memory));
       return llama_cpp_split(layer_split({graph, cluster, costs}, fitted(graph, cluster)));
     };
     CHECK(counts(8_B) == "-ngl 5 -ts 3,2");  // three layers, 3 x 2 + 2, where their shares are

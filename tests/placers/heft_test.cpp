@@ -1,6 +1,4 @@
 #include "sim/graph/analysis.h"
-#include "tests/graph_text.h"
-#include "tests/message.h"
 #include "tests/placers/place_by_name.h"
 #include "tests/prelude.h"
 

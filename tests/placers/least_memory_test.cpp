@@ -1,10 +1,8 @@
 #include "placers/feasible.h"
 #include "placers/interface/colocation.h"
-#include "placers/interface/registry.h"
 #include "tests/placers/place_by_name.h"
 #include "tests/prelude.h"
 #include "tests/random_problems.h"
-#include "tests/thorough.h"
 
 namespace {
 

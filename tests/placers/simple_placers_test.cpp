@@ -1,10 +1,6 @@
 #include "placers/interface/colocation.h"
-#include "placers/interface/registry.h"
-#include "tests/graph_text.h"
-#include "tests/message.h"
 #include "tests/placers/place_by_name.h"
 #include "tests/prelude.h"
-#include "tests/small_graphs.h"
 
 TEST_SUITE_BEGIN("placers");
 

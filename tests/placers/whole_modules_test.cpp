@@ -1,9 +1,7 @@
 #include "placers/whole_modules.h"
 
 #include "sim/error.h"
-#include "tests/graph_text.h"
 #include "tests/prelude.h"
-#include "tests/small_graphs.h"
 
 namespace {
 

@@ -1,14 +1,7 @@
 /// The examples: scenarios, and transcripts of commands with their output.
 
-#include <algorithm>
-#include <cstdio>
-#include <memory>
-
 #include "scenarios/read/scenario.h"
 #include "tests/prelude.h"
-#include "tests/temporary_folder.h"
-#include "tests/this_build.h"
-#include "tests/thorough.h"
 
 namespace {
 

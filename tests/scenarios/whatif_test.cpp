@@ -1,8 +1,6 @@
 #include "placers/interface/registry.h"
 #include "scenarios/run/experiment.h"
 #include "scenarios/studies/what_if/what_if.h"
-#include "tests/graph_text.h"
-#include "tests/message.h"
 #include "tests/prelude.h"
 #include "tests/sim/transform/what_if_steps.h"
 

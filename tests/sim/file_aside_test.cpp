@@ -9,12 +9,8 @@
 
 #include "scenarios/report/html.h"
 #include "sim/processor_time.h"
-#include "tests/message.h"
 #include "tests/prelude.h"
 #include "tests/scenarios/sweeps.h"
-#include "tests/temporary_folder.h"
-
-using namespace std::chrono_literals;
 
 namespace {
 

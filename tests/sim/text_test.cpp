@@ -1,7 +1,6 @@
 #include "sim/text.h"
 
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -12,7 +11,6 @@
 #include "scenarios/read/sections.h"
 #include "sim/csv_table.h"
 #include "sim/random.h"
-#include "tests/message.h"
 #include "tests/prelude.h"
 #include "traces/generate/expand.h"
 #include "traces/import/pytorch/training_state.h"

@@ -1,5 +1,4 @@
 /// What of the replay harness needs no GPU.
-#include <doctest/doctest.h>
 
 #include <algorithm>
 

@@ -1,8 +1,6 @@
 /// The held-out plans, as they are exported for a visit.
 
 #include "tests/prelude.h"
-#include "tests/temporary_folder.h"
-#include "tests/this_build.h"
 #include "tests/validate/virtual_clock.h"
 #include "validate/export.h"
 

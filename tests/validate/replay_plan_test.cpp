@@ -1,11 +1,7 @@
 #include "sim/report/timeline.h"
 #include "tests/expected_messages.h"
-#include "tests/graph_text.h"
-#include "tests/message.h"
 #include "tests/prelude.h"
 #include "tests/random_problems.h"
-#include "tests/small_graphs.h"
-#include "tests/this_build.h"
 #include "tests/validate/example_plan.h"
 #include "validate/export.h"
 #include "validate/run_files.h"
@@ -135,10 +131,8 @@ TEST_CASE("a plan without overheads is the engine's own schedule, to the nanosec
 
 //   a(10) --100 B--> b(20), c(30)     b and c on the other device
 TEST_CASE("a tensor sent through the host is two transfers, and memory is the engine's") {
-  const OpGraph graph = one_tensor_two_readers();
-  const Cluster cluster = gpus(2);
-  const ProfiledCosts costs(graph, cluster);
-  const Problem problem{graph, cluster, costs, {.transfers = Transfers::staged}};
+  const auto& [graph, cluster, costs, problem] =
+      OwnedProblem(one_tensor_two_readers(), gpus(2), {.transfers = Transfers::staged});
   const Placement split = on({gpu0, gpu1, gpu1});
   const ReplayPlan plan = plan_of_step(problem, split, "staged", {});
   CHECK(plan.way == Way::host);
@@ -182,9 +176,7 @@ TEST_CASE("predicted peaks are the engine's where no work is of no length") {
 }
 
 TEST_CASE("what a plan cannot say is refused") {
-  const OpGraph graph = one_tensor_two_readers();
-  const Cluster cluster = gpus(2);
-  const ProfiledCosts costs(graph, cluster);
+  const auto& [graph, cluster, costs, problem] = OwnedProblem(one_tensor_two_readers(), gpus(2));
   const Placement split = on({gpu0, gpu1, gpu1});
   CHECK_THROWS_AS(plan_of_step({graph, cluster, costs, {.overlap = false}}, split, "x", {}),
                   InputError);

@@ -2,8 +2,6 @@
 #pragma once
 #include <fmt/ranges.h>
 
-#include <ranges>
-
 #include "validate/run_files.h"
 
 namespace baechi::validate {

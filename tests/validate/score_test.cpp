@@ -3,9 +3,6 @@
 #include "scenarios/read/sections.h"
 #include "tests/prelude.h"
 #include "tests/scenarios/sweeps.h"
-#include "tests/small_graphs.h"
-#include "tests/temporary_folder.h"
-#include "tests/this_build.h"
 #include "tests/validate/virtual_clock.h"
 #include "validate/calibrate.h"
 

@@ -4,7 +4,6 @@
 #include <tuple>
 
 #include "tests/prelude.h"
-#include "tests/temporary_folder.h"
 #include "tests/validate/virtual_clock.h"
 #include "validate/calibrate.h"
 #include "validate/score.h"

@@ -3,8 +3,6 @@
 
 #include "scenarios/read/sections.h"
 #include "tests/prelude.h"
-#include "tests/temporary_folder.h"
-#include "tests/this_build.h"
 #include "validate/score.h"
 
 using namespace baechi::validate;

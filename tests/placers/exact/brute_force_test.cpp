@@ -3,8 +3,6 @@
 #include "placers/interface/registry.h"
 #include "tests/prelude.h"
 #include "tests/random_problems.h"
-#include "tests/small_graphs.h"
-#include "tests/thorough.h"
 
 namespace {
 

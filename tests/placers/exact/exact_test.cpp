@@ -1,13 +1,10 @@
 #include "placers/exact/ideals.h"
 #include "placers/exact/parts_needed.h"
 #include "placers/exact/placement_program.h"
-#include "tests/graph_text.h"
 #include "tests/placers/exact/brute_force.h"
 #include "tests/placers/exact/small_problem.h"
 #include "tests/placers/place_by_name.h"
 #include "tests/prelude.h"
-#include "tests/shared_data.h"
-#include "tests/thorough.h"
 #include "tests/traces/msr_files.h"
 
 using namespace baechi::exact;

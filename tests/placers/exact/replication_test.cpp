@@ -4,13 +4,9 @@
 #include "placers/files/placement_file.h"
 #include "placers/interface/registry.h"
 #include "sim/pipeline/unroll.h"
-#include "tests/graph_text.h"
-#include "tests/message.h"
 #include "tests/placers/exact/brute_force.h"
 #include "tests/placers/exact/small_problem.h"
 #include "tests/prelude.h"
-#include "tests/small_graphs.h"
-#include "tests/thorough.h"
 
 namespace {
 

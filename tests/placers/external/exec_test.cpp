@@ -1,15 +1,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <thread>
 
 #include "placers/external/child_process.h"
 #include "sim/text.h"
-#include "tests/graph_text.h"
-#include "tests/message.h"
 #include "tests/placers/place_by_name.h"
 #include "tests/prelude.h"
 #include "traces/format/trace_file.h"
@@ -18,32 +13,17 @@ using namespace baechi::external;
 
 namespace {
 
-/// A folder of programs, removed at the end.
-class Programs {
- public:
-  Programs() {
-    std::string name = std::filesystem::temp_directory_path() / "baechi_exec_test_XXXXXX";
-    REQUIRE(mkdtemp(name.data()) != nullptr);
-    folder_ = name;
+/// A folder of programs.
+struct Programs : TemporaryFolder {
+  std::string program(std::string_view name, std::string_view text) const {
+    const std::string path = write(name, text);
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+    return path;
   }
-  ~Programs() { std::filesystem::remove_all(folder_); }
-  Programs(const Programs&) = delete;
-  Programs& operator=(const Programs&) = delete;
-
-  std::string path(const std::string& name) const { return folder_ / name; }
   /// A shell script.
-  std::string script(const std::string& name, const std::string& body) const {
-    return file(name, "#!/bin/sh\n" + body + "\n", true);
+  std::string script(std::string_view name, const std::string& body) const {
+    return program(name, "#!/bin/sh\n" + body + "\n");
   }
-  std::string file(const std::string& name, const std::string& text, bool executable) const {
-    std::ofstream(folder_ / name) << text;
-    if (executable) std::filesystem::permissions(folder_ / name, std::filesystem::perms::owner_all);
-    return folder_ / name;
-  }
-  std::string folder() const { return folder_; }
-
- private:
-  std::filesystem::path folder_;
 };
 
 constexpr const char* on_0_1_1 =
@@ -65,16 +45,13 @@ std::string program_error(const std::string& path, const Values& values = {}) {
 
 TEST_SUITE_BEGIN("exec");
 
-TEST_CASE("a program reads the problem on its input and writes the placement to its output") {
-  const Programs programs;
-  const std::string path = programs.script(
-      "place", fmt::format("cat > {}\necho '{}'", programs.path("problem.json"), on_0_1_1));
+TEST_CASE_FIXTURE(
+    Programs, "a program reads the problem on its input and writes the placement to its output") {
+  const std::string path =
+      script("place", fmt::format("cat > {}\necho '{}'", file("problem.json"), on_0_1_1));
   CHECK(place_by(path).device == on({gpu0, gpu1, gpu1}).device);
 
-  std::ifstream file(programs.path("problem.json"));
-  std::stringstream problem;
-  problem << file.rdbuf();
-  const std::string text = problem.str();
+  const std::string text = read("problem.json");
   CHECK(text.starts_with(R"({"format": "baechi-problem", "version": 1,)"));
   // The trace in the problem can be read as a trace.
   const std::size_t begin = text.find(R"({"format": "baechi-trace")");
@@ -96,12 +73,12 @@ TEST_CASE("a program reads the problem on its input and writes the placement to 
 )");
 }
 
-TEST_CASE("a program's path is relative to the scenario's folder; it gets its arguments") {
-  const Programs programs;
-  programs.script("place", fmt::format("test \"$1 $2\" = 'a b c' || exit 9\necho '{}'", on_0_1_1));
+TEST_CASE_FIXTURE(Programs,
+                  "a program's path is relative to the scenario's folder; it gets its arguments") {
+  script("place", fmt::format("test \"$1 $2\" = 'a b c' || exit 9\necho '{}'", on_0_1_1));
   Values values;
   values["args"].children = {{"", value("a b")}, {"", value("c")}};
-  const auto placer = make_placer("exec:place", Options("exec", values, programs.folder()));
+  const auto placer = make_placer("exec:place", Options("exec", values, file("")));
   const auto& [graph, cluster, costs, problem] = OwnedProblem(one_tensor_two_readers(), gpus(2));
   CHECK(placer->place(problem, 0).device == on({gpu0, gpu1, gpu1}).device);
 }
@@ -141,55 +118,51 @@ struct PlacerCalls {
 
 }  // namespace
 
-TEST_CASE("with `persistent` one process answers all problems, one line each") {
-  const Programs programs;
-  PlacerCalls good(programs.script(
-      "serve", fmt::format("echo start >> {}\n{}", programs.path("starts"), serve("answer $id"))));
+TEST_CASE_FIXTURE(Programs, "with `persistent` one process answers all problems, one line each") {
+  PlacerCalls good(
+      script("serve", fmt::format("echo start >> {}\n{}", file("starts"), serve("answer $id"))));
   for (int i = 0; i < 20; ++i) CHECK(good.answers());
-  std::stringstream starts;
-  starts << std::ifstream(programs.path("starts")).rdbuf();
-  CHECK(starts.str() == "start\n");
+  CHECK(read("starts") == "start\n");
 
   // A process that ends is reported; the next problem gets a new one.
-  PlacerCalls once(programs.script("once", serve("answer $id; exit")));
+  PlacerCalls once(script("once", serve("answer $id; exit")));
   CHECK(once.answers());
   CHECK(once.program_error() == ": ended, or wrote an empty line, in place of an answer");
   CHECK(once.answers());
-  PlacerCalls dies(programs.script("dies", "echo why >&2; exit 4"));
+  PlacerCalls dies(script("dies", "echo why >&2; exit 4"));
   CHECK(dies.program_error() == ": ended with status 4: why");
-  PlacerCalls sleeps(programs.script("sleeps", "sleep 60"), {{"time_limit", value("200 ms")}});
+  PlacerCalls sleeps(script("sleeps", "sleep 60"), {{"time_limit", value("200 ms")}});
   CHECK(sleeps.program_error() == ": still running after 200.000 ms (option time_limit)");
-  PlacerCalls none(programs.script(
+  PlacerCalls none(script(
       "none", serve(R"(echo '{"format": "baechi-placement", "version": 1, "id": '$id', "status": )"
                     R"("infeasible", "detail": "no room"}')")));
   CHECK_THROWS_WITH_AS(none.answers(), "no room", InfeasibleError);
   CHECK_THROWS_WITH_AS(none.answers(), "no room", InfeasibleError);
 }
 
-TEST_CASE("with `persistent` no line counts as the answer to another problem") {
-  const Programs programs;
+TEST_CASE_FIXTURE(Programs, "with `persistent` no line counts as the answer to another problem") {
   // Both lines are written at once, so the second is there when the next problem is sent.
   PlacerCalls twice(
-      programs.script("twice", serve("printf '%s\\n%s\\n' \"$(answer $id)\" \"$(answer $id)\"")));
+      script("twice", serve("printf '%s\\n%s\\n' \"$(answer $id)\" \"$(answer $id)\"")));
   CHECK(twice.answers());
   CHECK(twice.program_error() == ": wrote more than one line for one problem");
   CHECK(twice.answers());  // by a new process
   // Answers each problem with the answer to the one before, as after a stray line.
-  PlacerCalls behind(programs.script("behind", serve("answer $((id - 1))")));
+  PlacerCalls behind(script("behind", serve("answer $((id - 1))")));
   CHECK(behind.program_error().ends_with("the answer to problem 0, not 1"));
   CHECK(behind.program_error().ends_with("the answer to problem 1, not 2"));
   // A line before the first answer is no answer to any problem.
-  PlacerCalls banner(programs.script("banner", "echo loading\n" + serve("answer $id")));
+  PlacerCalls banner(script("banner", "echo loading\n" + serve("answer $id")));
   CHECK(banner.program_error().find("not JSON") != std::string::npos);
   CHECK(banner.program_error().find("not JSON") != std::string::npos);
-  PlacerCalls silent(programs.script(
-      "silent", fmt::format("while read -r problem; do echo '{}'; done", on_0_1_1)));
+  PlacerCalls silent(
+      script("silent", fmt::format("while read -r problem; do echo '{}'; done", on_0_1_1)));
   CHECK(silent.program_error().find("repeats the problem's \"id\"") != std::string::npos);
 }
 
 // The pipe holds 64 KiB; the answer comes after the first bytes of a larger problem.
-TEST_CASE("with `persistent` a program may answer before it has read the whole problem") {
-  const Programs programs;
+TEST_CASE_FIXTURE(Programs,
+                  "with `persistent` a program may answer before it has read the whole problem") {
   OpGraphBuilder builder;
   std::string placed;
   for (int i = 0; i < 3000; ++i) {
@@ -197,7 +170,7 @@ TEST_CASE("with `persistent` a program may answer before it has read the whole p
     placed += fmt::format("{}\"op{}\": 0", i == 0 ? "" : ", ", i);
   }
   const auto& [graph, cluster, costs, problem] = OwnedProblem(std::move(builder).build(), gpus(2));
-  const std::string path = programs.script(
+  const std::string path = script(
       "early", fmt::format("while id=$(head -c 60 | sed 's/.*\"id\": \\([0-9]*\\).*/\\1/'); test "
                            "\"$id\"; do\necho '{{\"format\": \"baechi-placement\", \"version\": 1, "
                            "\"id\": '$id', \"placement\": {{{}}}}}'\nread -r rest\ndone",
@@ -206,20 +179,20 @@ TEST_CASE("with `persistent` a program may answer before it has read the whole p
   for (int i = 0; i < 3; ++i) CHECK(placer->place(problem, 0).device.size() == 3000);
 }
 
-TEST_CASE("a program may report that nothing fits, by status 3 or in its output") {
-  const Programs programs;
-  CHECK(program_error<InfeasibleError>(programs.script("a", "echo hopeless >&2; exit 3")) ==
+TEST_CASE_FIXTURE(Programs,
+                  "a program may report that nothing fits, by status 3 or in its output") {
+  CHECK(program_error<InfeasibleError>(script("a", "echo hopeless >&2; exit 3")) ==
         ": no placement found: hopeless");
   CHECK(program_error<InfeasibleError>(
-            programs.script("b", R"(echo '{"format": "baechi-placement", "version": 1,
+            script("b", R"(echo '{"format": "baechi-placement", "version": 1,
                            "status": "infeasible", "detail": "c is too large"}')")) ==
         "c is too large");
 }
 
 // Three ops of no weights: 60 us on one device, whichever. The program counts the ops that are not
 // on device 1, so that the least, 0, has all there; it cannot know the step's own optimum.
-TEST_CASE("an objective may be a program, which scores each placement that fits") {
-  const Programs programs;
+TEST_CASE_FIXTURE(Programs,
+                  "an objective may be a program, which scores each placement that fits") {
   const auto& [graph, cluster, costs, problem] = OwnedProblem(one_tensor_two_readers(), gpus(2));
   const auto search = [&](const std::string& path) {
     const Values values{{"objective", value("exec:" + path)},
@@ -228,12 +201,12 @@ TEST_CASE("an objective may be a program, which scores each placement that fits"
     return make_placer("search", Options("search", values))->place(problem, 3);
   };
   const std::string zeros =
-      programs.script("zeros", R"(read -r problem; echo "$problem" | grep -o '"baechi-problem"'
+      script("zeros", R"(read -r problem; echo "$problem" | grep -o '"baechi-problem"'
 while read -r placed; do echo "$placed" | sed 's/.*device": //' | tr -cd 0 | wc -c; done)");
   const Placement best = search(zeros);
   for (const OpId v : graph.ops()) CHECK(best.device[v] == gpu1);
   const auto failure = [&](const std::string& body) {
-    return message<InputError>([&] { search(programs.script("bad", body)); });
+    return message<InputError>([&] { search(script("bad", body)); });
   };
   CHECK(failure("while read -r line; do echo many; done")
             .ends_with("/bad: answered 'many', not a number from 0 to 1e12"));
@@ -246,33 +219,28 @@ while read -r placed; do echo "$placed" | sed 's/.*device": //' | tr -cd 0 | wc 
         }) == "exec.path: missing: write exec:PATH");
 }
 
-TEST_CASE("the error says why a program cannot be started") {
-  const Programs programs;
-  CHECK(program_error(programs.path("nothing")) == ": no such file");
-  CHECK(program_error(programs.folder()) == ": is a folder, not a program");
-  CHECK(program_error(programs.file("plain", "#!/bin/sh\n", false)) ==
-        ": is not executable (chmod +x)");
-  CHECK(program_error(programs.file("text", "hello\n", true)) ==
+TEST_CASE_FIXTURE(Programs, "the error says why a program cannot be started") {
+  CHECK(program_error(file("nothing")) == ": no such file");
+  CHECK(program_error(file("")) == ": is a folder, not a program");
+  CHECK(program_error(write("plain", "#!/bin/sh\n")) == ": is not executable (chmod +x)");
+  CHECK(program_error(program("text", "hello\n")) ==
         ": is not a program: a script's first line must be like #!/usr/bin/env python3");
-  CHECK(program_error(programs.file("lost", "#!/no/such/interpreter\n", true)) ==
+  CHECK(program_error(program("lost", "#!/no/such/interpreter\n")) ==
         ": cannot be run: the interpreter that its first line names was not found");
   CHECK_THROWS_WITH_AS(make_placer("exec"), "exec.path: missing: write exec:PATH", InputError);
 }
 
-TEST_CASE("the error of a program that fails quotes its standard error") {
-  const Programs programs;
-  CHECK(program_error(
-            programs.script("a", "for i in 1 2 3 4 5; do echo line $i >&2; done; exit 4")) ==
+TEST_CASE_FIXTURE(Programs, "the error of a program that fails quotes its standard error") {
+  CHECK(program_error(script("a", "for i in 1 2 3 4 5; do echo line $i >&2; done; exit 4")) ==
         ": ended with status 4: line 3 | line 4 | line 5");
-  CHECK(program_error(programs.script("b", "kill -9 $$")) ==
+  CHECK(program_error(script("b", "kill -9 $$")) ==
         ": ended by signal 9 (it may use 4.00 GiB of host memory: option memory_limit)");
-  CHECK(program_error(programs.script("c", "exit 0")) == ": wrote nothing to its standard output");
+  CHECK(program_error(script("c", "exit 0")) == ": wrote nothing to its standard output");
 }
 
-TEST_CASE("a program's placement is read as strictly as a file") {
-  const Programs programs;
+TEST_CASE_FIXTURE(Programs, "a program's placement is read as strictly as a file") {
   const auto output = [&](const std::string& text) {
-    return program_error(programs.script("p", fmt::format("cat > /dev/null\necho '{}'", text)));
+    return program_error(script("p", fmt::format("cat > /dev/null\necho '{}'", text)));
   };
   const std::string head = R"({"format": "baechi-placement", "version": 1, "placement": )";
   CHECK(output("Segmentation fault") == "output of :1:1: not JSON: neither an object nor a list");
@@ -282,17 +250,15 @@ TEST_CASE("a program's placement is read as strictly as a file") {
         "output of :1:81: c: there is no device 2; the cluster has 0 to 1");
 }
 
-TEST_CASE("a truncated answer is reported as truncated") {
-  const Programs programs;
-  CHECK(program_error(programs.script("cut", R"(printf '{"format": "baechi-placement", "ver')")) ==
+TEST_CASE_FIXTURE(Programs, "a truncated answer is reported as truncated") {
+  CHECK(program_error(script("cut", R"(printf '{"format": "baechi-placement", "ver')")) ==
         ": its answer is cut off: 35 bytes that begin with '{' and do not end with '}'");
 }
 
-TEST_CASE("a program may not split a group") {
-  const Programs programs;
+TEST_CASE_FIXTURE(Programs, "a program may not split a group") {
   const auto& [graph, cluster, costs, problem] =
       OwnedProblem(graph_of("a0,c:x; b0,c:x; c0"), gpus(2));
-  const std::string path = programs.script("p", fmt::format("echo '{}'", on_0_1_1));
+  const std::string path = script("p", fmt::format("echo '{}'", on_0_1_1));
   CHECK_THROWS_WITH_AS(
       make_placer("exec:" + path, Options("exec"))->place(problem, 0),
       fmt::format("output of {}: colocation group 'x' is split: 'a' is on device 0, 'b' on 1", path)
@@ -300,42 +266,38 @@ TEST_CASE("a program may not split a group") {
       InputError);
 }
 
-TEST_CASE("a program is killed at its time limit, with all it started") {
-  const Programs programs;
+TEST_CASE_FIXTURE(Programs, "a program is killed at its time limit, with all it started") {
   const Values limit{{"time_limit", value("300 ms")}};
   const auto begin = std::chrono::steady_clock::now();
-  CHECK(program_error(programs.script("a", "echo thinking >&2; sleep 100"), limit) ==
+  CHECK(program_error(script("a", "echo thinking >&2; sleep 100"), limit) ==
         ": still running after 300.000 ms (option time_limit): thinking");
-  CHECK(program_error(programs.script("b", "exec >&- 2>&-; sleep 100"), limit) ==
+  CHECK(program_error(script("b", "exec >&- 2>&-; sleep 100"), limit) ==
         ": still running after 300.000 ms (option time_limit)");
   // A child that keeps the output open after the program has ended.
-  CHECK(program_error(programs.script("c", fmt::format("sleep 100 &\necho '{}'", on_0_1_1)),
-                      limit) == ": still running after 300.000 ms (option time_limit)");
+  CHECK(program_error(script("c", fmt::format("sleep 100 &\necho '{}'", on_0_1_1)), limit) ==
+        ": still running after 300.000 ms (option time_limit)");
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(20));
 }
 
-TEST_CASE("full pipes do not block, and unread input does not kill") {
-  const Programs programs;
+TEST_CASE_FIXTURE(Programs, "full pipes do not block, and unread input does not kill") {
   const std::string megabytes(5'000'000, 'x');
   // Reads nothing until it has written more than a pipe holds to both outputs.
-  const std::string path = programs.script(
-      "p", "head -c 1000000 /dev/zero >&2; head -c 1000000 /dev/zero; wc -c; exit 5");
+  const std::string path =
+      script("p", "head -c 1000000 /dev/zero >&2; head -c 1000000 /dev/zero; wc -c; exit 5");
   const ProcessResult both = run_process(path, {}, megabytes, {.time = 30s});
   CHECK(both.exit_code == 5);
   CHECK(both.out.size() == 1'000'000 + std::string("5000000\n").size());
   CHECK(both.out.ends_with("5000000\n"));
   CHECK(both.error_tail.size() <= 65536 + 8192);
 
-  CHECK(run_process(programs.script("q", "exit 0"), {}, megabytes, {.time = 30s}).exit_code == 0);
-  CHECK(run_process(programs.script("r", "exec <&-; sleep 0.1; echo done"), {}, megabytes,
-                    {.time = 30s})
+  CHECK(run_process(script("q", "exit 0"), {}, megabytes, {.time = 30s}).exit_code == 0);
+  CHECK(run_process(script("r", "exec <&-; sleep 0.1; echo done"), {}, megabytes, {.time = 30s})
             .out == "done\n");
 }
 
-TEST_CASE("a program with endless output is stopped") {
-  const Programs programs;
-  const ProcessResult run = run_process(programs.script("p", "yes"), {}, "",
-                                        {.time = 30s, .output = std::size_t{1} << 20U});
+TEST_CASE_FIXTURE(Programs, "a program with endless output is stopped") {
+  const ProcessResult run =
+      run_process(script("p", "yes"), {}, "", {.time = 30s, .output = std::size_t{1} << 20U});
   CHECK(run.stopped == Stopped::output);
 }
 
@@ -359,71 +321,65 @@ bool still_runs(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("a process that left its session is ended with the program") {
-  const Programs programs;
+TEST_CASE_FIXTURE(Programs, "a process that left its session is ended with the program") {
   // The inner shell is an orphan in its own session, without an open file in common with the outer
   // one.
   const auto program = [&](const std::string& name, const std::string& then) {
-    return programs.script(
-        name, fmt::format("setsid sh -c 'echo $$ > {0}; exec sleep 100' <&- >&- 2>&- &\n"
-                          "while [ ! -s {0} ]; do sleep 0.01; done\n{1}",
-                          programs.path(name + ".pid"), then));
+    return script(name, fmt::format("setsid sh -c 'echo $$ > {0}; exec sleep 100' <&- >&- 2>&- &\n"
+                                    "while [ ! -s {0} ]; do sleep 0.01; done\n{1}",
+                                    file(name + ".pid"), then));
   };
   CHECK(program_error(program("slow", "sleep 100"), {{"time_limit", value("1 s")}}) ==
         ": still running after 1.000 s (option time_limit)");
-  CHECK_FALSE(still_runs(programs.path("slow.pid")));
+  CHECK_FALSE(still_runs(file("slow.pid")));
   CHECK(program_error(program("failing", "exit 4")) == ": ended with status 4");
-  CHECK_FALSE(still_runs(programs.path("failing.pid")));
+  CHECK_FALSE(still_runs(file("failing.pid")));
   CHECK(place_by(program("placing", fmt::format("echo '{}'", on_0_1_1))).device ==
         on({gpu0, gpu1, gpu1}).device);
-  CHECK_FALSE(still_runs(programs.path("placing.pid")));
+  CHECK_FALSE(still_runs(file("placing.pid")));
 }
 
-TEST_CASE("killing the calling program ends the placer and all it started") {
-  const Programs programs;
-  const std::string path = programs.script(
+TEST_CASE_FIXTURE(Programs, "killing the calling program ends the placer and all it started") {
+  const std::string path = script(
       "p", fmt::format("echo $$ > {0}\nsetsid sh -c 'echo $$ > {1}; exec sleep 100' &\nsleep 100",
-                       programs.path("placer.pid"), programs.path("orphan.pid")));
+                       file("placer.pid"), file("orphan.pid")));
   const pid_t asking = fork();
   if (asking == 0) {
     run_process(path, {}, "", {.time = 100s});
     _exit(0);
   }
-  for (int i = 0; i < 1000 && !std::filesystem::exists(programs.path("orphan.pid")); ++i)
+  for (int i = 0; i < 1000 && !std::filesystem::exists(file("orphan.pid")); ++i)
     std::this_thread::sleep_for(10ms);
   kill(asking, SIGKILL);
   waitpid(asking, nullptr, 0);
-  CHECK_FALSE(still_runs(programs.path("placer.pid")));
-  CHECK_FALSE(still_runs(programs.path("orphan.pid")));
+  CHECK_FALSE(still_runs(file("placer.pid")));
+  CHECK_FALSE(still_runs(file("orphan.pid")));
 }
 
-TEST_CASE("a program and all it starts are under one memory limit") {
-  const Programs programs;
+TEST_CASE_FIXTURE(Programs, "a program and all it starts are under one memory limit") {
   const Values limit{{"memory_limit", value("64 MiB")}};
   // A process that allocates too much gets nothing more: dd takes its bundle size from malloc.
-  CHECK(program_error(
-            programs.script("one", "LC_ALL=C dd if=/dev/zero of=/dev/null bs=200M count=1"), limit)
+  CHECK(program_error(script("one", "LC_ALL=C dd if=/dev/zero of=/dev/null bs=200M count=1"), limit)
             .starts_with(": ended with status 1: dd: memory exhausted"));
   // Four of 40 MB each: none is over the limit, together they are. `tail` keeps one long line.
-  CHECK(program_error(programs.script("four",
-                                      "for i in 1 2 3 4; do\n"
-                                      "  { head -c 40000000 /dev/zero; sleep 100; } | tail -n 1 &\n"
-                                      "done\nwait"),
+  CHECK(program_error(script("four",
+                             "for i in 1 2 3 4; do\n"
+                             "  { head -c 40000000 /dev/zero; sleep 100; } | tail -n 1 &\n"
+                             "done\nwait"),
                       limit)
             .starts_with(": used more than 64.00 MiB of host memory (option memory_limit)"));
 }
 
-TEST_CASE("a program that starts endless processes is stopped") {
-  const Programs programs;
-  CHECK(program_error(programs.script("p", "while :; do sleep 100 & done")) ==
+TEST_CASE_FIXTURE(Programs, "a program that starts endless processes is stopped") {
+  CHECK(program_error(script("p", "while :; do sleep 100 & done")) ==
         ": had more than 256 processes at once");
 }
 
-TEST_CASE("a program writes no file over 1 GiB, opens at most 1024 files and inherits none") {
-  const Programs programs;
-  const int ours = open(programs.folder().c_str(), O_RDONLY);
+TEST_CASE_FIXTURE(
+    Programs, "a program writes no file over 1 GiB, opens at most 1024 files and inherits none") {
+  const int ours = open(file("").c_str(), O_RDONLY);
   REQUIRE(ours >= 0);
-  const std::string path = programs.script(
+  const std::string path = script(
       "p", fmt::format("ulimit -f; ulimit -n; ulimit -c; ls /proc/$$/fd/{} 2>&1 || :", ours));
   const ProcessResult run = run_process(path, {}, "", {.time = 30s});
   close(ours);
@@ -431,19 +387,18 @@ TEST_CASE("a program writes no file over 1 GiB, opens at most 1024 files and inh
   CHECK(run.out.ends_with("No such file or directory\n"));
 }
 
-TEST_CASE("quoted output of a program is valid UTF-8 without terminal control sequences") {
-  const Programs programs;
-  CHECK(program_error(programs.script(
+TEST_CASE_FIXTURE(Programs,
+                  "quoted output of a program is valid UTF-8 without terminal control sequences") {
+  CHECK(program_error(script(
             "a", R"(printf 'one\033[2J\033[31m two\n\033]0;title\007thr\351e\r\n' >&2; exit 4)")) ==
         ": ended with status 4: one two | thr\uFFFDe");
   const std::string head = R"({"format": "baechi-placement", "version": 1, "placement": )";
-  CHECK(place_by(programs.script("b", fmt::format("printf '%s' '{}{}'", head,
-                                                  R"({"a": 0, "b": 0, "c": 0},
+  CHECK(place_by(script("b", fmt::format("printf '%s' '{}{}'", head,
+                                         R"({"a": 0, "b": 0, "c": 0},
                                                   "detail": "\u001b[7mfine\u001b[0m"})")))
             .detail == "fine");
-  CHECK(program_error(
-            programs.script("c", fmt::format("printf '%s' '{}{}'", head,
-                                             R"({"\u001b[2Ja": 0, "a": 0, "b": 0, "c": 0}})"))) ==
+  CHECK(program_error(script("c", fmt::format("printf '%s' '{}{}'", head,
+                                              R"({"\u001b[2Ja": 0, "a": 0, "b": 0, "c": 0}})"))) ==
         "output of :1:74: a: the graph has no op 'a'");
   CHECK(plain_text("a\tb\n\u00e9 \u4e2d \U0001F600") == "a\tb\n\u00e9 \u4e2d \U0001F600");
   CHECK(plain_text("\xc0\xaf \xed\xa0\x80 \xf5 \xe2\x82") ==
@@ -451,17 +406,17 @@ TEST_CASE("quoted output of a program is valid UTF-8 without terminal control se
   CHECK(plain_text("\u009b31mred \x1b(0x \x1b") == "red x ");
 }
 
-TEST_CASE("a hidden file cannot be read, written, truncated, replaced or removed; others can") {
+TEST_CASE_FIXTURE(
+    Programs, "a hidden file cannot be read, written, truncated, replaced or removed; others can") {
   if (kernel_guard() == Guard::nothing) {
     MESSAGE("skipped: this kernel has no Landlock");
     return;
   }
-  const Programs programs;
-  const std::string hidden = programs.file("known.json", "secret", false);
-  programs.file("open.txt", "public", false);
-  programs.file("other.txt", "forged", false);
+  const std::string hidden = write("known.json", "secret");
+  write("open.txt", "public");
+  write("other.txt", "forged");
   // Prints the name of each step that succeeds. Its standard input holds the test's process id.
-  const std::string path = programs.script("spy", R"(
+  const std::string path = script("spy", R"(
 exec 2>/dev/null
 read -r arena
 cat open.txt && echo changed > open.txt && echo ' wrote' || echo ' nothing'
@@ -478,7 +433,7 @@ exit 0)");
   ProcessLimits limits{.time = std::chrono::seconds(20)};
   limits.resources.hidden = hidden;
   const auto before = std::filesystem::current_path();
-  std::filesystem::current_path(programs.folder());
+  std::filesystem::current_path(file(""));
   const ProcessResult run = run_process(path, {}, fmt::format("{}\n", getpid()), limits);
   const ProcessResult free =
       run_process(path, {}, fmt::format("{}\n", getpid()), {.time = std::chrono::seconds(20)});

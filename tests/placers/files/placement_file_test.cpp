@@ -1,13 +1,7 @@
 #include "placers/files/placement_file.h"
 
-#include <filesystem>
-#include <fstream>
-
 #include "sim/error.h"
-#include "tests/message.h"
 #include "tests/prelude.h"
-#include "tests/small_graphs.h"
-#include "tests/this_build.h"
 #include "traces/format/compressed_file.h"
 
 namespace {

@@ -1,7 +1,6 @@
 #include "placers/list/booked_memory.h"
 
 #include "tests/prelude.h"
-#include "tests/small_graphs.h"
 
 using baechi::list::BookedMemory;
 using baechi::list::BookedTransfers;

@@ -1,9 +1,7 @@
 #include "placers/interface/registry.h"
 #include "placers/list/schedule.h"
-#include "tests/graph_text.h"
 #include "tests/prelude.h"
 #include "tests/random_problems.h"
-#include "tests/small_graphs.h"
 
 namespace {
 

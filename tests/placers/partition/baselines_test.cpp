@@ -2,11 +2,7 @@
 
 #include "placers/files/placement_file.h"
 #include "placers/interface/registry.h"
-#include "tests/graph_text.h"
-#include "tests/message.h"
 #include "tests/prelude.h"
-#include "tests/shared_data.h"
-#include "tests/small_graphs.h"
 #include "tests/traces/msr_files.h"
 
 namespace {

@@ -1,11 +1,8 @@
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "placers/planners/simulated_batch.h"
 #include "placers/planners/stages_program.h"
-#include "tests/message.h"
 #include "tests/prelude.h"
-#include "tests/shared_data.h"
 #include "traces/format/compressed_file.h"
 
 namespace {

@@ -8,7 +8,6 @@
 #include "traces/generator.h"
 
 using namespace baechi::solver;
-using namespace std::chrono_literals;
 
 namespace {
 

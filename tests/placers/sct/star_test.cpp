@@ -3,8 +3,6 @@
 #include "tests/placers/sct/plain_program.h"
 #include "tests/prelude.h"
 
-using namespace std::chrono_literals;
-
 namespace {
 
 /// An op of 10 ns, and `n` readers or inputs of 10 ns, each 1000 ns away.

@@ -3,15 +3,10 @@
 #include "placers/files/placement_file.h"
 #include "placers/search/chain.h"
 #include "placers/search/portfolio.h"
-#include "tests/graph_text.h"
-#include "tests/message.h"
 #include "tests/placers/exact/brute_force.h"
 #include "tests/placers/place_by_name.h"
 #include "tests/prelude.h"
 #include "tests/random_problems.h"
-#include "tests/shared_data.h"
-#include "tests/temporary_folder.h"
-#include "tests/thorough.h"
 #include "tests/traces/msr_files.h"
 
 using namespace baechi::search;

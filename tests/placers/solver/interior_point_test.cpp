@@ -1,9 +1,5 @@
-#include <doctest/doctest.h>
-
-#include <algorithm>
 #include <numeric>
 
-#include "placers/solver/linear_program.h"
 #include "placers/solver/normal_matrix.h"
 #include "sim/random.h"
 #include "tests/prelude.h"

@@ -3,8 +3,6 @@
 #include "placers/interface/registry.h"
 #include "scenarios/arena/duel.h"
 #include "tests/prelude.h"
-#include "tests/small_graphs.h"
-#include "tests/temporary_folder.h"
 
 namespace {
 

@@ -5,15 +5,10 @@
 #include "placers/layer_line.h"
 #include "scenarios/read/choice_text.h"
 #include "sim/random.h"
-#include "tests/message.h"
 #include "tests/prelude.h"
-#include "tests/small_graphs.h"
-#include "tests/temporary_folder.h"
 #include "traces/generate/gguf.h"
 
-using namespace baechi::literals;
 using baechi::generate::read_gguf;
-using namespace std::chrono_literals;
 
 namespace {
 

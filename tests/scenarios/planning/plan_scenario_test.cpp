@@ -1,12 +1,8 @@
 #include "scenarios/planning/machines.h"
 #include "scenarios/read/choice_text.h"
-#include "tests/message.h"
 #include "tests/prelude.h"
 #include "tests/scenarios/sweeps.h"
-#include "tests/temporary_folder.h"
 #include "traces/format/compressed_file.h"
-
-using namespace baechi::literals;
 
 namespace {
 

@@ -1,10 +1,7 @@
 #include "scenarios/planning/plan_search.h"
 
 #include "scenarios/read/device_table.h"
-#include "tests/message.h"
 #include "tests/prelude.h"
-
-using namespace baechi::literals;
 
 namespace {
 

@@ -2,11 +2,7 @@
 
 #include <cmath>
 
-#include "tests/message.h"
 #include "tests/prelude.h"
-#include "tests/temporary_folder.h"
-#include "tests/this_build.h"
-#include "tests/thorough.h"
 #include "traces/format/compressed_file.h"
 
 namespace {

@@ -1,10 +1,5 @@
 #include "scenarios/query/query.h"
 
-#include <doctest/doctest.h>
-
-#include <nlohmann/json.hpp>
-#include <vector>
-
 #include "tests/temporary_folder.h"
 
 using Json = nlohmann::json;

@@ -3,17 +3,9 @@
 #include "scenarios/read/choice_text.h"
 #include "scenarios/read/yaml.h"
 #include "tests/device_models.h"
-#include "tests/graph_text.h"
-#include "tests/message.h"
 #include "tests/prelude.h"
 #include "tests/scenarios/sweeps.h"
 #include "traces/generator.h"
-
-using baechi::testing::in_every_format;
-using baechi::testing::message;
-using baechi::testing::scenario_of;
-using namespace baechi::literals;
-using namespace std::chrono_literals;
 
 namespace {
 

@@ -1,9 +1,6 @@
 #include "scenarios/read/device_table.h"
-#include "tests/message.h"
 #include "tests/prelude.h"
 #include "tests/scenarios/sweeps.h"
-#include "tests/small_graphs.h"
-#include "tests/temporary_folder.h"
 
 namespace {
 

@@ -1,13 +1,9 @@
 #include "scenarios/read/scenario_schema.h"
 #include "scenarios/read/yaml.h"
 #include "tests/expected_messages.h"
-#include "tests/message.h"
 #include "tests/prelude.h"
 #include "tests/random_problems.h"
 #include "tests/scenarios/sweeps.h"
-#include "tests/small_graphs.h"
-#include "tests/temporary_folder.h"
-#include "tests/this_build.h"
 
 namespace fs = std::filesystem;
 

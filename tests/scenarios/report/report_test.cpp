@@ -7,9 +7,6 @@
 #include "tests/prelude.h"
 #include "tests/scenarios/sweeps.h"
 #include "tests/sim/report/timeline_checks.h"
-#include "tests/small_graphs.h"
-#include "tests/temporary_folder.h"
-#include "tests/this_build.h"
 #include "traces/format/compressed_file.h"
 
 using Json = nlohmann::json;
@@ -48,10 +45,8 @@ TEST_SUITE("report") {
     // a 0..10 on gpu0, its 100 B 10..110, then b 110..130 and c 130..160 on gpu1. a's output is
     // freed on gpu0 when the transfer ends; the copy is on gpu1 from the transfer's start to c's
     // end.
-    const OpGraph graph = one_tensor_two_readers();
-    const Cluster cluster = gpus(2, 1000_B);
-    const ProfiledCosts costs(graph, cluster);
-    const Json p = picture_of({graph, cluster, costs}, on({gpu0, gpu1, gpu1}));
+    const Problem& problem = OwnedProblem(one_tensor_two_readers(), gpus(2, 1000_B)).problem;
+    const Json p = picture_of(problem, on({gpu0, gpu1, gpu1}));
     CHECK(p["ns"] == 160);
     CHECK(p["quantum"] == 1);
     CHECK(p["unit"] == 1);
@@ -103,10 +98,8 @@ TEST_SUITE("report") {
   }
 
   TEST_CASE("a picture of a step that ran out of memory has the device and the time") {
-    const OpGraph graph = one_tensor_two_readers();
-    const Cluster cluster = gpus(1, 99_B);  // a writes 100 B
-    const ProfiledCosts costs(graph, cluster);
-    const Json p = picture_of({graph, cluster, costs}, on({gpu0, gpu0, gpu0}));
+    const Problem& problem = OwnedProblem(one_tensor_two_readers(), gpus(1, 99_B)).problem;
+    const Json p = picture_of(problem, on({gpu0, gpu0, gpu0}));  // a writes 100 B
     CHECK(p["oom"] == Json({{"device", 0}, {"ns", 0}, {"op", "a"}, {"needed", 100}, {"free", 99}}));
   }
 

@@ -2,7 +2,6 @@
 
 #include "scenarios/results/tables.h"
 #include "tests/prelude.h"
-#include "tests/small_graphs.h"
 
 using Texts = std::vector<std::string>;
 
@@ -138,18 +137,6 @@ TEST_SUITE("comparison") {
     CHECK(summary.rows[0][0] == "m_etf †");
     CHECK(summary.rows[1][0] == "heft");
     CHECK(summary.note.ends_with("found nothing that fits, points: m_etf at 1."));
-  }
-
-  TEST_CASE("a placer that fails often ranks below one that is slower at all its points") {
-    // "one" is the faster of the two at the one point that it solves of four.
-    HandMade set({1ns, 1ns, 1ns, 1ns});
-    set.run(0, "one", Status::ok, 100ns).run(0, "all", Status::ok, 110ns);
-    for (std::size_t g = 1; g < 4; ++g)
-      set.run(g, "one", Status::oom).run(g, "all", Status::ok, 100ns);
-    const baechi::Comparison c = compare(set.contest(), 0.0);
-    CHECK(c.placers[0].placer == "all");
-    CHECK(c.placers[1].to_best.mean == doctest::Approx(1.0));
-    CHECK(c.placers[1].to_best_or_worst.mean == doctest::Approx(std::pow(10.0, 0.75)));
   }
 
   TEST_CASE("duels: wins, ties and losses, signed ranks of graphs, Holm's correction") {

@@ -4,7 +4,6 @@
 #include "sim/pipeline/pipeline.h"
 #include "tests/checker/schedule_checker.h"
 #include "tests/prelude.h"
-#include "tests/small_graphs.h"
 
 namespace {
 

@@ -1,20 +1,7 @@
 #include "scenarios/report/html.h"
 #include "scenarios/run/hashes.h"
-#include "tests/graph_text.h"
 #include "tests/prelude.h"
 #include "tests/scenarios/sweeps.h"
-#include "tests/small_graphs.h"
-#include "tests/temporary_folder.h"
-
-namespace {
-
-/// The results without the only field that may differ.
-Results without_placing(Results results) {
-  for (RunResult& row : results.rows) row.placing = {};
-  return results;
-}
-
-}  // namespace
 
 TEST_SUITE("determinism") {
   TEST_CASE("one thread and four write the same bytes, except for the placing time") {
@@ -129,17 +116,13 @@ TEST_SUITE("results") {
   TEST_CASE("out of memory names the device, the op, its need and the free memory") {
     // Two ops of 3 and 4 bytes of weights on devices of 5: weights are accounted for first.
     const TemporaryFolder folder;
-    folder.write("t.json", R"({"format": "baechi-trace", "version": 1, "name": "heavy", "ops": [
-      {"name": "a", "compute_us": 1, "persistent_bytes": 3}, {"name": "b", "compute_us": 2, "persistent_bytes": 4}]})");
-    const std::string path = folder.write("s.yaml", R"(
+    write_graph(folder.file("t.json"), "a1k,w3; b2k,w4", "heavy");
+    const Results results = run_all(sweep_of(R"(
 graph: {import: t.json}
 cluster: {devices: {count: 2, memory: 5 B}, link: {bandwidth: 1 GB/s}}
 placers: [single, round_robin]
-)");
-    Mistakes mistakes;
-    const Sweep sweep = make_sweep({load_scenario(path)}, 1, mistakes);
-    mistakes.throw_if_any();
-    const Results results = run_all(sweep, {.threads = 1});
+)",
+                                             {}, folder.file("s.yaml")));
     REQUIRE(results.rows.size() == 2);
     CHECK(results.rows[0].status == Status::oom);
     CHECK(results.rows[0].detail ==
@@ -157,18 +140,13 @@ placers: [single, round_robin]
 
   TEST_CASE("a run with an error is one row, and the others continue") {
     const TemporaryFolder folder;
-    folder.write(
-        "t.json",
-        R"({"format": "baechi-trace", "version": 1, "name": "g", "ops": [{"name": "a", "compute_us": 1}]})");
-    const std::string path = folder.write("s.yaml", R"(
+    write_graph(folder.file("t.json"), "a1k", "g");
+    const Results results = run_all(sweep_of(R"(
 graph: {import: t.json}
 cluster: {devices: {memory: 5 B}}
 placers: [{exec: {path: /nowhere/at/all}}, single, {single: {device: 7}}]
-)");
-    Mistakes mistakes;
-    const Sweep sweep = make_sweep({load_scenario(path)}, 1, mistakes);
-    mistakes.throw_if_any();
-    const Results results = run_all(sweep, {.threads = 1});
+)",
+                                             {}, folder.file("s.yaml")));
     REQUIRE(results.rows.size() == 3);
     CHECK(results.rows[0].status == Status::error);
     CHECK(results.rows[0].detail.find("/nowhere/at/all") != std::string::npos);

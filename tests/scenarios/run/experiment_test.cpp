@@ -4,23 +4,24 @@
 #include "placers/interface/registry.h"
 #include "scenarios/read/device_table.h"
 #include "scenarios/read/scenario_schema.h"
-#include "tests/graph_text.h"
-#include "tests/message.h"
 #include "tests/prelude.h"
 #include "tests/scenarios/sweeps.h"
-#include "tests/small_graphs.h"
-#include "tests/temporary_folder.h"
-#include "tests/this_build.h"
 
-using baechi::testing::scenario_of;
 using Json = nlohmann::json;
 
 namespace {
 
-//   a(1) --1 B--> b(1)     each with `weights`
-std::shared_ptr<const OpGraph> pair_of_ops(Bytes weights) {
-  return std::make_shared<const OpGraph>(
-      graph_of(fmt::format("a1,w{0} -1> b1,w{0}", weights.count)));
+/// The step on two devices of 200 B, and the graph that placers are given in its place.
+Experiment placed_as(OpGraph step, OpGraph placed) {
+  PreparedGraph prepared{.step = std::make_shared<const OpGraph>(std::move(step)),
+                         .placed = std::make_shared<const OpGraph>(std::move(placed))};
+  for (const OpId v : prepared.step->ops()) prepared.mapped_op.push_back(v);
+  ClusterChoice cluster;
+  cluster.devices = {{.count = 2, .name = "gpu", .kind = {}, .memory = 200_B}};
+  cluster.link = {.bandwidth = 1.0_GBps, .latency = 0ns};
+  return {std::make_shared<const CostedGraph>(
+              std::make_shared<const PreparedGraph>(std::move(prepared)), cluster),
+          {}};
 }
 
 /// `graph` on a GPU of `memory`, with a host of 1 GB behind a link of 10 GB/s in each direction.
@@ -75,11 +76,6 @@ void check_schema(const Json& schema, const char* key) {
   CHECK(property["enum"].get<std::vector<std::string>>() ==
         std::vector<std::string>(known.begin(), known.end()));
 }
-
-constexpr std::string_view toy = R"({"format": "baechi-trace", "version": 1, "name": "toy",
- "ops": [{"name": "a", "compute_us": 10, "outputs": [{"bytes": 1000}]},
-         {"name": "b", "compute_us": 20}],
- "edges": [{"from": "a", "output": 0, "to": "b"}]})";
 
 const std::string together_base = R"(name: together
 graph: {generate: layered, ops: 6, width: 2, seed: 1, training: true}
@@ -163,18 +159,8 @@ TEST_SUITE("experiment") {
   // each, 361 B with their tensor: run again with 200 * 200 / 361 = 110 B on that device, it places
   // them on two.
   TEST_CASE("a placement that fits the graph given to the placer also fits the executed graph") {
-    PreparedGraph prepared{.step = pair_of_ops(180_B), .placed = pair_of_ops(60_B)};
-    prepared.mapped_op = IdVector<OpId, OpId>(2);
-    prepared.mapped_op[OpId{0}] = OpId{0};
-    prepared.mapped_op[OpId{1}] = OpId{1};
-    ClusterChoice cluster;
-    cluster.devices.emplace_back();
-    cluster.devices.back().count = 2;
-    cluster.devices.back().memory = 200_B;
-    cluster.link = {.bandwidth = 1.0_GBps, .latency = 0ns};
-    const auto costed = std::make_shared<const CostedGraph>(
-        std::make_shared<const PreparedGraph>(std::move(prepared)), cluster);
-    const Experiment experiment(costed, {});
+    const Experiment experiment =
+        placed_as(graph_of("a1,w180 -1> b1,w180"), graph_of("a1,w60 -1> b1,w60"));
     CHECK(experiment.step(experiment.place(*make_placer("m_etf"), 0)).simulate().oom);
     const Placement p = experiment.place(*with_fallback_on("m_etf"), 0);
     CHECK(p.placed_by.empty());  // m_etf itself, on a smaller memory
@@ -194,30 +180,9 @@ TEST_SUITE("experiment") {
   // device of 200 B, and with less memory no margin helps. In the step, a has 150 B and each other
   // 60 B: only b, c, d together, without a, fit devices of 200 B.
   TEST_CASE("if no placement of the placer fits, fallback takes any that does") {
-    const auto chain = [](std::initializer_list<Bytes> weights) {
-      OpGraphBuilder g;
-      TensorId last{};
-      char name = 'a';
-      for (const Bytes w : weights) {
-        const OpId v = g.add_op({.name = std::string(1, name++), .compute = 1ns, .persistent = w});
-        if (index(v) > 0) g.add_edge(last, v);
-        last = g.add_tensor(v, 1_B);
-      }
-      return std::make_shared<const OpGraph>(std::move(g).build());
-    };
-    PreparedGraph prepared{.step = chain({150_B, 60_B, 60_B, 60_B}),
-                           .placed = chain({1_B, 40_B, 40_B, 40_B})};
-    prepared.mapped_op = IdVector<OpId, OpId>(4);
-    for (const OpId v : prepared.step->ops()) prepared.mapped_op[v] = v;
-    ClusterChoice cluster;
-    cluster.devices.emplace_back();
-    cluster.devices.back().count = 2;
-    cluster.devices.back().memory = 200_B;
-    cluster.link = {.bandwidth = 1.0_GBps, .latency = 0ns};
-    const Experiment experiment(
-        std::make_shared<const CostedGraph>(
-            std::make_shared<const PreparedGraph>(std::move(prepared)), cluster),
-        {});
+    const Experiment experiment =
+        placed_as(graph_of("a1,w150 -1> b1,w60 -1> c1,w60 -1> d1,w60 -1> ."),
+                  graph_of("a1,w1 -1> b1,w40 -1> c1,w40 -1> d1,w40 -1> ."));
     for (const char* name : {"m_etf", "m_topo", "m_sct"}) {
       CAPTURE(name);
       const Placement p = experiment.place(*with_fallback_on(name), 0);
@@ -276,7 +241,7 @@ TEST_SUITE("names") {
       "an external placer gets the names of all engine options, and results are read back with "
       "them") {
     const TemporaryFolder folder;
-    folder.write("toy.json", toy);
+    write_graph(folder.file("toy.json"), "a10k -1000> b20k", "toy");
     // Stores its input in a new file, and places both ops on the first device.
     folder.write("place",
                  "#!/bin/sh\ncat > \"$(mktemp ./seen.XXXXXX)\"\n"
@@ -325,7 +290,7 @@ TEST_SUITE("names") {
 
   TEST_CASE("the flags accept the names of all engine options, and help and schema list them") {
     const TemporaryFolder folder;
-    folder.write("toy.json", toy);
+    write_graph(folder.file("toy.json"), "a10k -1000> b20k", "toy");
     folder.write("both.json",
                  R"({"format": "baechi-placement", "version": 1, "placement": {"a": 0, "b": 1}})");
     for (const Transfers t : all<Transfers>())

@@ -1,23 +1,12 @@
-#include <nlohmann/json.hpp>
-
 #include "scenarios/report/html.h"
 #include "scenarios/run/resumable_run.h"
 #include "tests/prelude.h"
 #include "tests/scenarios/sweeps.h"
-#include "tests/small_graphs.h"
-#include "tests/temporary_folder.h"
 
 namespace {
 
-/// f -> g -> h (backward) -> u (update); f on one device and the rest on another has a value for
-/// every measure.
-constexpr const char* training = R"({"format": "baechi-trace", "version": 1, "name": "training",
- "ops": [{"name": "f", "compute_us": 10, "persistent_bytes": 40, "outputs": [{"bytes": 1000}]},
-         {"name": "g", "compute_us": 10, "outputs": [{"bytes": 1000}]},
-         {"name": "h", "phase": "backward", "compute_us": 20, "outputs": [{"bytes": 1000}]},
-         {"name": "u", "phase": "update", "compute_us": 5}],
- "edges": [{"from": "f", "output": 0, "to": "g"}, {"from": "g", "output": 0, "to": "h"},
-           {"from": "h", "output": 0, "to": "u"}]})";
+/// f on one device and the rest on another has a value for every measure.
+constexpr const char* training = "f10k,w40 -1000> g10k -1000> h20k,b -1000> u5k,u";
 
 const std::string base = R"(
 name: measured
@@ -32,13 +21,8 @@ const std::string all_measures =
 constexpr std::size_t runs = 2 * 2 * 5;
 
 Sweep sweep_in(const TemporaryFolder& folder, const std::string& text) {
-  folder.write("training.json", training);
+  write_graph(folder.file("training.json"), training, "training");
   return sweep_of(text, {}, folder.file("s.yaml"));
-}
-
-Results without_clock(Results results) {
-  for (RunResult& row : results.rows) row.placing = {};
-  return results;
 }
 
 }  // namespace
@@ -79,8 +63,7 @@ TEST_SUITE("measure") {
 
   TEST_CASE("throughput counts the samples of all batches of the step") {
     const TemporaryFolder folder;
-    folder.write("batch.json", R"({"format": "baechi-trace", "version": 1, "batch": 3,
-        "ops": [{"name": "f", "compute_us": 10}]})");
+    write_graph(folder.file("batch.json"), "f10k", "", 3);
     const std::string text =
         "name: t\ngraph: {import: batch.json}\n"
         "cluster: {devices: {count: 1, memory: 1 GiB}, link: {bandwidth: 1 GB/s}}\n"
@@ -100,7 +83,7 @@ TEST_SUITE("measure") {
     const Sweep plain = sweep_in(folder, base);
     const Sweep named = sweep_in(folder, base + "measure: step_time\n");
     CHECK(plain.header().hash == named.header().hash);
-    CHECK(to_csv(without_clock(run_all(plain))) == to_csv(without_clock(run_all(named))));
+    CHECK(to_csv(without_placing(run_all(plain))) == to_csv(without_placing(run_all(named))));
     CHECK(sweep_in(folder, base + "measure: max_load\n").header().hash != plain.header().hash);
     // The step times with other measures equal those without.
     const Results alone = run_all(plain);
@@ -115,7 +98,7 @@ TEST_SUITE("measure") {
 
   TEST_CASE("measures can be swept and set") {
     const TemporaryFolder folder;
-    folder.write("training.json", training);
+    write_graph(folder.file("training.json"), training, "training");
     const std::string path = folder.file("s.yaml");
     const std::string swept = base + "  ";
     CHECK(sweep_of(base, {"sweep.measure=[step_time, max_load]"}, path).num_runs() == 8);
@@ -133,7 +116,7 @@ TEST_SUITE("measure") {
   TEST_CASE("CSV, SQLite, shards and resumed runs distinguish the measures") {
     const TemporaryFolder folder;
     const Sweep sweep = sweep_in(folder, base + all_measures);
-    const Results whole = without_clock(run_all(sweep, {.threads = 2}));
+    const Results whole = without_placing(run_all(sweep, {.threads = 2}));
     const std::string csv = to_csv(whole);
     CHECK(csv.find("gap,measure,value,unit,weights_bytes,gradients_bytes,optimizer_state_bytes,"
                    "activations_bytes,workspace_bytes,copies_bytes,throughput,busy,flops,"
@@ -160,7 +143,7 @@ TEST_SUITE("measure") {
       run.run(run.remaining(), {});
       run.finish({});
     }
-    CHECK(to_csv(without_clock(merge_results(folders))) == csv);
+    CHECK(to_csv(without_placing(merge_results(folders))) == csv);
   }
 
   TEST_CASE("no table, chart or summary has values of two measures") {
@@ -197,7 +180,7 @@ TEST_SUITE("measure") {
   TEST_CASE(
       "a placement without a value of one measure is infeasible there, and ok for the others") {
     const TemporaryFolder folder;
-    folder.write("training.json", training);
+    write_graph(folder.file("training.json"), training, "training");
     const Results results = run_all(sweep_of(
         base, {"measure=[step_time, {pipeline: {schedule: interleaved, micro_batches: 3}}]"},
         folder.file("s.yaml")));
@@ -210,17 +193,13 @@ TEST_SUITE("measure") {
 
   TEST_CASE("what no placement can run is a mistake, reported once, before any run") {
     const TemporaryFolder folder;
-    folder.write("training.json", training);
-    std::string laned = training;
-    laned.replace(laned.find("\"phase\": \"update\""), 1, "\"lane\": \"copy\", \"");
-    folder.write("lanes.json", laned);
+    write_graph(folder.file("training.json"), training, "training");
+    write_graph(folder.file("lanes.json"),
+                "f10k,w40 -1000> g10k -1000> h20k,b -1000> u5k,u,l:copy");
     const auto mistake = [&](const std::vector<std::string>& sets) {
-      try {
-        sweep_of(base, sets, folder.file("s.yaml"));
-      } catch (const InputError& e) {
-        return std::string(e.what());
-      }
-      return std::string();
+      const std::string said =
+          message<InputError>([&] { sweep_of(base, sets, folder.file("s.yaml")); });
+      return said == "no error" ? "" : said;
     };
     const std::string inference = "graph={generate: layered, ops: 6, training: false}",
                       lanes = "transforms=[{host: {launch: 5 us}}]",

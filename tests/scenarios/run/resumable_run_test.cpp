@@ -11,9 +11,6 @@
 #include "scenarios/report/html.h"
 #include "tests/prelude.h"
 #include "tests/scenarios/sweeps.h"
-#include "tests/temporary_folder.h"
-#include "tests/this_build.h"
-#include "tests/thorough.h"
 
 namespace {
 
@@ -33,9 +30,7 @@ struct Files {
 };
 
 Files files_of(const std::string& results, const TemporaryFolder& folder) {
-  Results read = read_results(results);
-  for (RunResult& row : read.rows) row.placing = {};
-  write_results(folder.file("compared"), read);
+  write_results(folder.file("compared"), without_placing(read_results(results)));
   return {folder.read("compared/results.csv"), folder.read("compared/results.sqlite"),
           folder.read("compared/report.html")};
 }

@@ -1,10 +1,6 @@
 #include "sim/accelerator/accelerator.h"
-#include "tests/message.h"
 #include "tests/prelude.h"
 #include "traces/generator.h"
-
-using namespace baechi::literals;
-using namespace std::chrono_literals;
 
 namespace {
 

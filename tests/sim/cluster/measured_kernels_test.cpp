@@ -1,8 +1,6 @@
 #include "scenarios/read/device_table.h"
 #include "tests/prelude.h"
 
-using namespace baechi::literals;
-
 namespace {
 
 /// A k-step of 64 of a tile of 128 x 128 takes 1 us; memory takes no time.

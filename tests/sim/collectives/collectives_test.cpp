@@ -1,9 +1,6 @@
 #include "scenarios/read/yaml.h"
 #include "sim/collectives/collective_models.h"
-#include "tests/message.h"
 #include "tests/prelude.h"
-#include "tests/small_graphs.h"
-#include "tests/temporary_folder.h"
 
 namespace {
 

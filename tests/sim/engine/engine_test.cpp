@@ -1,10 +1,8 @@
 #include <thread>
 
 #include "tests/checker/recorded.h"
-#include "tests/graph_text.h"
 #include "tests/prelude.h"
 #include "tests/random_problems.h"
-#include "tests/small_graphs.h"
 
 namespace {
 

@@ -1,9 +1,6 @@
 #include "sim/error.h"
 #include "tests/checker/recorded.h"
-#include "tests/graph_text.h"
-#include "tests/message.h"
 #include "tests/prelude.h"
-#include "tests/small_graphs.h"
 
 namespace {
 

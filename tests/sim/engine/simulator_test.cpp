@@ -1,9 +1,7 @@
 #include "sim/error.h"
 #include "tests/checker/recorded.h"
-#include "tests/message.h"
 #include "tests/prelude.h"
 #include "tests/random_problems.h"
-#include "tests/small_graphs.h"
 
 namespace {
 

@@ -1,10 +1,8 @@
 #include <numeric>
 
 #include "sim/explain/explanation.h"
-#include "tests/graph_text.h"
 #include "tests/prelude.h"
 #include "tests/random_problems.h"
-#include "tests/small_graphs.h"
 
 namespace {
 

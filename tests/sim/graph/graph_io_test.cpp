@@ -10,7 +10,6 @@
 #include "sim/graph/analysis.h"
 #include "sim/random.h"
 #include "tests/prelude.h"
-#include "tests/small_graphs.h"
 
 namespace {
 

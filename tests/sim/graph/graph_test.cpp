@@ -1,8 +1,6 @@
 #include "sim/error.h"
 #include "sim/graph/analysis.h"
-#include "tests/graph_text.h"
 #include "tests/prelude.h"
-#include "tests/small_graphs.h"
 
 namespace {
 

@@ -3,10 +3,8 @@
 #include "sim/engine/simulation.h"
 #include "sim/graph/analysis.h"
 #include "tests/device_models.h"
-#include "tests/graph_text.h"
 #include "tests/prelude.h"
 #include "tests/random_problems.h"
-#include "tests/small_graphs.h"
 
 namespace {
 
@@ -105,10 +103,8 @@ TEST_SUITE("measures") {
 
   TEST_CASE("the original's weights are told apart once all of them are there") {
     // gpu0: f and u with 40 and 80 B; a peak with 100 B of weights is before the last are loaded.
-    const OpGraph graph = training_step();
-    const Cluster cluster = gpus(2);
-    const ProfiledCosts costs(graph, cluster);
-    const Problem problem{graph, cluster, costs, {.semantics = Semantics::baechi}};
+    const auto& [graph, cluster, costs, problem] =
+        OwnedProblem(training_step(), gpus(2), {.semantics = Semantics::baechi});
     for (const std::int64_t loaded : {100, 120}) {
       MemoryUse use;
       use[MemoryKind::weights] = Bytes{loaded};

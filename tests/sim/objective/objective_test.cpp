@@ -1,11 +1,8 @@
 #include "sim/objective/objective.h"
 
 #include "sim/engine/simulation.h"
-#include "tests/graph_text.h"
 #include "tests/prelude.h"
 #include "tests/random_problems.h"
-#include "tests/shared_data.h"
-#include "tests/small_graphs.h"
 #include "tests/traces/msr_files.h"
 
 namespace {

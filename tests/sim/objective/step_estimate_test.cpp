@@ -1,10 +1,8 @@
 #include "sim/objective/step_estimate.h"
 
 #include "sim/error.h"
-#include "tests/graph_text.h"
 #include "tests/prelude.h"
 #include "tests/random_problems.h"
-#include "tests/small_graphs.h"
 
 namespace {
 

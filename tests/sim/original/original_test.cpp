@@ -3,9 +3,7 @@
 #include "placers/original/original.h"
 
 #include "placers/interface/registry.h"
-#include "tests/graph_text.h"
 #include "tests/prelude.h"
-#include "tests/small_graphs.h"
 
 namespace {
 

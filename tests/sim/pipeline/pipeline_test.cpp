@@ -1,8 +1,6 @@
 #include "placers/interface/registry.h"
-#include "tests/graph_text.h"
 #include "tests/prelude.h"
 #include "tests/random_problems.h"
-#include "tests/shared_data.h"
 #include "tests/sim/pipeline/small_pipelines.h"
 #include "tests/traces/msr_files.h"
 

@@ -4,8 +4,6 @@
 #include "tests/prelude.h"
 #include "tests/sim/pipeline/small_pipelines.h"
 
-using namespace std::chrono_literals;
-
 //   a(10 ms) --1 MB--> b(10 ms), three passes, stages on two GPUs; a hop takes 1 ms
 TEST_SUITE("joined passes") {
   TEST_CASE("passes of a prompt run through stages one behind the other") {

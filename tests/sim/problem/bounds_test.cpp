@@ -2,11 +2,9 @@
 #include "placers/exact/pipelines.h"
 #include "sim/engine/simulation.h"
 #include "sim/graph/analysis.h"
-#include "tests/graph_text.h"
 #include "tests/placers/exact/brute_force.h"
 #include "tests/prelude.h"
 #include "tests/random_problems.h"
-#include "tests/small_graphs.h"
 
 using namespace baechi::exact;
 using namespace baechi::bounds;

@@ -1,7 +1,5 @@
 #include "sim/error.h"
-#include "tests/graph_text.h"
 #include "tests/prelude.h"
-#include "tests/small_graphs.h"
 
 namespace {
 
@@ -116,11 +114,9 @@ TEST_SUITE("limits") {
     // Two ops of 2^60 ns, and a transfer of as long, on 16 devices: the sums are 2^64 and 240 *
     // 2^60.
     const Duration part{std::int64_t{1} << 60U};
-    const OpGraph graph = star(part, 1_B, 1);
-    const Cluster cluster =
-        Cluster::uniform(16, {count_limit}, {.bandwidth = {1e9}, .latency = part});
-    const ProfiledCosts costs(graph, cluster);
-    const Problem problem{graph, cluster, costs};
+    const auto& [graph, cluster, costs, problem] =
+        OwnedProblem(star(part, 1_B, 1),
+                     Cluster::uniform(16, {count_limit}, {.bandwidth = {1e9}, .latency = part}));
     CHECK(mean_compute(problem)[OpId{0}] == part);
     CHECK(mean_transfer(problem)[TensorId{0}] == part + 1ns);
     CHECK(lower_bounds(graph, cluster, costs).fits_in_memory);

@@ -2,11 +2,9 @@
 
 #include "sim/error.h"
 #include "tests/device_models.h"
-#include "tests/graph_text.h"
 #include "tests/prelude.h"
+#include "tests/random_problems.h"
 #include "tests/sim/report/timeline_checks.h"
-#include "tests/small_graphs.h"
-#include "tests/temporary_folder.h"
 #include "traces/format/compressed_file.h"
 
 using Json = nlohmann::json;
@@ -73,6 +71,13 @@ TEST_SUITE("timeline") {
           std::string::npos);
   }
 
+  TEST_CASE("in every mode ops take the busy time, and no two spans of a lane overlap") {
+    for (const EngineOptions& engine : all_engines()) {
+      const RandomProblem random({.ops = 60}, 3, 5);
+      timeline_of(random.under(engine), random.placement);
+    }
+  }
+
   TEST_CASE("transfers at the same time are on several lanes") {
     // a sends three tensors to gpu1 at once.
     const auto& [graph, cluster, costs, problem] =
@@ -108,9 +113,8 @@ TEST_SUITE("timeline") {
   }
 
   TEST_CASE("running out of memory is marked where it happened") {
-    const OpGraph graph = one_tensor_two_readers();
-    const Cluster cluster = gpus(1, 99_B);  // a writes 100 B
-    const ProfiledCosts costs(graph, cluster);
+    const auto& [graph, cluster, costs, problem] =
+        OwnedProblem(one_tensor_two_readers(), gpus(1, 99_B));  // a writes 100 B
     const std::string text = timeline_of({graph, cluster, costs}, on({gpu0, gpu0, gpu0}));
     CHECK(text.find("out of memory") != std::string::npos);
   }

@@ -1,5 +1,3 @@
-#include "sim/engine/simulation.h"
-#include "tests/graph_text.h"
 #include "tests/prelude.h"
 #include "tests/sim/transform/transforms.h"
 

@@ -1,13 +1,8 @@
-#include <fstream>
-#include <sstream>
 
 #include "sim/graph/analysis.h"
-#include "tests/graph_text.h"
-#include "tests/message.h"
 #include "tests/prelude.h"
 #include "tests/random_problems.h"
 #include "tests/sim/transform/transforms.h"
-#include "tests/this_build.h"
 
 namespace {
 

@@ -1,4 +1,3 @@
-#include "tests/message.h"
 #include "tests/prelude.h"
 #include "tests/sim/transform/what_if_steps.h"
 

@@ -1,8 +1,6 @@
 #include "sim/engine/simulation.h"
 #include "sim/graph/analysis.h"
 #include "tests/prelude.h"
-#include "tests/small_graphs.h"
-#include "tests/this_build.h"
 #include "traces/importer.h"
 
 namespace {

@@ -1,6 +1,4 @@
-#include "tests/message.h"
 #include "tests/prelude.h"
-#include "tests/temporary_folder.h"
 #include "tests/traces/import/imported.h"
 #include "traces/format/json_pieces.h"
 #include "traces/format/trace_file.h"

@@ -1,8 +1,5 @@
 #include "sim/random.h"
-#include "tests/message.h"
 #include "tests/prelude.h"
-#include "tests/small_graphs.h"
-#include "tests/temporary_folder.h"
 #include "tests/traces/import/imported.h"
 #include "traces/format/trace_file.h"
 

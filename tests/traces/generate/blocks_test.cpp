@@ -1,8 +1,5 @@
-#include "tests/message.h"
 #include "tests/prelude.h"
 #include "tests/traces/generate/generated_graphs.h"
-
-using namespace baechi::literals;
 
 TEST_SUITE("blocks of models") {
   // Nemotron-4 340B: 96 blocks of h = 18432 features, 96 heads of 192, 8 of keys and values, 4 h

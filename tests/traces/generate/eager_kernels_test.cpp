@@ -1,8 +1,5 @@
-#include "tests/message.h"
 #include "tests/prelude.h"
 #include "tests/traces/generate/generated_graphs.h"
-
-using namespace baechi::literals;
 
 TEST_SUITE("eager kernels") {
   // 64 tokens, 3 layers. The outputs of products with a bias have 3 x 64 + 64 + 256 + 64 = 576

@@ -1,7 +1,5 @@
 #include "tests/traces/generate/generated_models.h"
 
-#include <doctest/doctest.h>
-
 #include "tests/checker/recorded.h"
 #include "tests/small_graphs.h"
 #include "tests/traces/generate/generated_graphs.h"

@@ -1,16 +1,10 @@
 #include <nlohmann/json.hpp>
 
-#include "tests/message.h"
 #include "tests/prelude.h"
-#include "tests/small_graphs.h"
-#include "tests/temporary_folder.h"
-#include "tests/this_build.h"
 #include "tests/traces/generate/generated_graphs.h"
 #include "tests/traces/import/imported.h"
-#include "traces/format/compressed_file.h"
 #include "traces/format/trace_file.h"
 #include "traces/generate/config.h"
-#include "traces/generator.h"
 
 using generate::known_model;
 using generate::known_models;

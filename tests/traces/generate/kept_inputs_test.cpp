@@ -1,4 +1,3 @@
-#include "tests/message.h"
 #include "tests/prelude.h"
 #include "tests/traces/generate/generated_graphs.h"
 

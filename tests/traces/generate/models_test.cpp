@@ -1,9 +1,5 @@
-#include <fstream>
-#include <sstream>
 
 #include "tests/prelude.h"
-#include "tests/shared_data.h"
-#include "tests/small_graphs.h"
 #include "tests/traces/generate/generated_graphs.h"
 #include "tests/traces/generate/generated_models.h"
 

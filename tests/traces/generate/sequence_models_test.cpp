@@ -1,7 +1,5 @@
 #include "placers/interface/registry.h"
 #include "tests/prelude.h"
-#include "tests/small_graphs.h"
-#include "tests/this_build.h"
 #include "tests/traces/generate/generated_graphs.h"
 #include "tests/traces/generate/generated_models.h"
 #include "traces/format/trace_file.h"

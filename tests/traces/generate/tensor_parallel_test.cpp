@@ -1,8 +1,5 @@
-#include "tests/message.h"
 #include "tests/prelude.h"
 #include "tests/traces/generate/generated_graphs.h"
-
-using namespace baechi::literals;
 
 TEST_SUITE("tensor parallel") {
   TEST_CASE("GPT-3 has 175 billion parameters, and a rank of eight an eighth of the products") {

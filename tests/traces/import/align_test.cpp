@@ -1,7 +1,6 @@
 #include "sim/engine/simulation.h"
 #include "sim/random.h"
 #include "tests/prelude.h"
-#include "tests/shared_data.h"
 #include "tests/traces/import/recordings.h"
 
 using namespace baechi::pytorch;

@@ -1,12 +1,8 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/prelude.h"
-#include "tests/shared_data.h"
-#include "tests/temporary_folder.h"
 #include "tests/traces/import/imported.h"
 #include "traces/import/chakra/nodes.h"
-
-using namespace std::chrono_literals;
 
 // The importer `chakra` on two hand-written ranks and on public traces.
 TEST_SUITE("chakra") {

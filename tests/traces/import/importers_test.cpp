@@ -1,10 +1,6 @@
-#include <sstream>
 
 #include "tests/expected_messages.h"
-#include "tests/message.h"
 #include "tests/prelude.h"
-#include "tests/shared_data.h"
-#include "tests/small_graphs.h"
 #include "tests/traces/import/recordings.h"
 
 using Json = nlohmann::json;

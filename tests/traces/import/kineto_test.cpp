@@ -5,13 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/graph/analysis.h"
-#include "tests/message.h"
 #include "tests/prelude.h"
-#include "tests/shared_data.h"
 #include "tests/traces/import/imported.h"
 #include "traces/import/kineto/recording.h"
-
-using namespace std::chrono_literals;
 
 namespace {
 

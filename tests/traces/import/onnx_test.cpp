@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/prelude.h"
-#include "tests/shared_data.h"
 #include "tests/traces/import/imported.h"
 #include "traces/import/onnx/model.h"
 

@@ -1,11 +1,7 @@
 #include "sim/graph/analysis.h"
 #include "tests/prelude.h"
-#include "tests/shared_data.h"
-#include "tests/small_graphs.h"
 #include "tests/traces/import/imported.h"
 #include "traces/format/trace_file.h"
-
-using namespace std::chrono_literals;
 
 // The importers `piper` and `doppler` on hand-written examples and on published files.
 

@@ -3,11 +3,9 @@
 
 #include "placers/interface/colocation.h"
 #include "placers/interface/registry.h"
-#include "tests/graph_text.h"
 #include "tests/prelude.h"
 #include "tests/random_problems.h"
 #include "tests/scenarios/sweeps.h"
-#include "tests/small_graphs.h"
 
 namespace {
 

@@ -1,5 +1,4 @@
 #include "tests/prelude.h"
-#include "tests/shared_data.h"
 #include "tests/traces/import/recordings.h"
 
 namespace {

@@ -2,8 +2,6 @@
 #include "tests/prelude.h"
 #include "tests/traces/import/recordings.h"
 
-using namespace std::chrono_literals;
-
 namespace {
 
 std::string replaced(std::string text, const std::string& what, const std::string& with) {

@@ -2,13 +2,8 @@
 #include <nlohmann/json.hpp>
 
 #include "scenarios/studies/codesign/codesign.h"
-#include "tests/message.h"
 #include "tests/prelude.h"
-#include "tests/shared_data.h"
-#include "tests/temporary_folder.h"
 #include "traces/format/compressed_file.h"
-
-using namespace baechi::literals;
 
 namespace {
 

@@ -3,8 +3,6 @@
 #include "sim/random.h"
 #include "tests/prelude.h"
 
-using namespace std::chrono_literals;
-
 namespace {
 
 using solver::LinearProgram;

@@ -2,7 +2,6 @@
 
 #include "sim/random.h"
 #include "tests/prelude.h"
-#include "tests/temporary_folder.h"
 
 namespace {
 

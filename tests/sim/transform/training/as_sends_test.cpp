@@ -1,8 +1,5 @@
 #include "sim/collectives/collective_models.h"
-#include "sim/engine/simulation.h"
 #include "sim/transform/training/data_parallel.h"
-#include "tests/graph_text.h"
-#include "tests/message.h"
 #include "tests/prelude.h"
 #include "tests/sim/transform/transforms.h"
 

@@ -2,8 +2,6 @@
 
 #include "sim/pipeline/pipeline.h"
 #include "sim/transform/training/gradients.h"
-#include "tests/graph_text.h"
-#include "tests/message.h"
 #include "tests/prelude.h"
 #include "tests/random_problems.h"
 #include "tests/sim/transform/training/two_gradients.h"

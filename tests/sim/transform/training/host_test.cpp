@@ -1,11 +1,5 @@
-#include "sim/engine/simulation.h"
-#include "tests/graph_text.h"
-#include "tests/message.h"
 #include "tests/prelude.h"
 #include "tests/sim/transform/transforms.h"
-
-using namespace baechi::literals;
-using namespace std::chrono_literals;
 
 namespace {
 

@@ -1,6 +1,3 @@
-#include "sim/engine/simulation.h"
-#include "tests/graph_text.h"
-#include "tests/message.h"
 #include "tests/prelude.h"
 #include "tests/sim/transform/transforms.h"
 #include "tests/traces/generate/generated_graphs.h"

@@ -1,5 +1,3 @@
-#include "tests/graph_text.h"
-#include "tests/message.h"
 #include "tests/prelude.h"
 #include "tests/sim/transform/transforms.h"
 

@@ -1,7 +1,4 @@
-#include "sim/engine/simulation.h"
 #include "sim/transform/training/gradients.h"
-#include "tests/graph_text.h"
-#include "tests/message.h"
 #include "tests/prelude.h"
 #include "tests/sim/transform/transforms.h"
 

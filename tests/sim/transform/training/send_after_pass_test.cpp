@@ -1,6 +1,4 @@
 #include "sim/pipeline/pipeline.h"
-#include "tests/graph_text.h"
-#include "tests/message.h"
 #include "tests/prelude.h"
 #include "tests/random_problems.h"
 #include "tests/sim/transform/transforms.h"

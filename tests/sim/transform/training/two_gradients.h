@@ -1,6 +1,5 @@
 /// A step whose backward pass makes two gradients, and what becomes of it with replicas.
 #pragma once
-#include "sim/engine/simulation.h"
 #include "tests/sim/transform/transforms.h"
 
 namespace baechi::testing {

@@ -1,7 +1,5 @@
 #include "sim/transform/training/data_parallel.h"
 #include "sim/transform/training/gradients.h"
-#include "tests/graph_text.h"
-#include "tests/message.h"
 #include "tests/prelude.h"
 #include "tests/sim/transform/training/two_gradients.h"
 
