@@ -176,6 +176,12 @@ TEST_SUITE("fit") {
     const Json map = Json::parse(read("device_map.json"));
     for (const auto& [module, device] : map.items()) disks += device == "disk" ? 1U : 0U;
     CHECK(disks == on_disk);
+    const Json step = json(
+        "simulate llama:size=3-8b,dtype=fp16,pass=decode,context=2047 --gpus 1xrtx_3060 "
+        "--placement device_map.json --cpu-memory 3GB --disk '3.5 GB/s'");
+    CHECK(step["step_time_us"].get<double>() > reading);
+    CHECK(step["step_time_us"].get<double>() < 1.5 * reading);
+    refuses("simulate llama --gpus 1xrtx_3060 --disk '3.5 GB/s'", "--disk needs --cpu-memory");
     refuses("fit llama --gpus 1xrtx_3060 --disk '3.5 GB/s'", "--disk needs --cpu-memory");
     refuses("fit llama --gpus 1xrtx_3060 --cpu-memory 3GB --disk fast",
             "--disk: 'fast' is not a rate");
@@ -183,6 +189,22 @@ TEST_SUITE("fit") {
     refuses("fit llama --gpus 1xrtx_3060 --lora-rank 8", "--lora-rank needs --train");
     refuses("fit llama --gpus 1xrtx_3060 --train --cpu-memory 3GB --disk '3.5 GB/s'",
             "--disk: in training no weights wait on a disk");
+  }
+
+  // In 16 bits all layers but a few run on the CPU, from 16 GB of its memory; in 4 bits, too large
+  // for 4 GB by themselves, half of them, from 2.
+  TEST_CASE_FIXTURE(Session, "two changes are faster than one that fits") {
+    const Json ways = json(
+        "fit llama:size=3-8b,dtype=fp16 --gpus 1xrtx_3060 --memory 4GB --cpu-memory 64GB "
+        "--context 2048")["ways"];
+    CHECK(ways[0]["name"].get<std::string>().starts_with("weights q4_k_m + "));
+    const auto one = std::ranges::find_if(ways, [](const Json& way) {
+      const std::string name = way["name"];
+      return name.ends_with("layers on the CPU") && name.find('+') == std::string::npos;
+    });
+    REQUIRE(one != ways.end());
+    CHECK((*one)["fits"]);
+    CHECK((*one)["step_time_us"].get<double>() > 2 * ways[0]["step_time_us"].get<double>());
   }
 
   // 32 experts of 3 x 256 x 512 numbers in 16 bits are 25.2 MB a layer; the rest of a layer and of
