@@ -29,6 +29,7 @@ FitCase changed_by(FitCase asked, const FitCase& change) {
   if (!v.weights.empty()) asked.variant.weights = v.weights;
   if (!v.cache.empty()) asked.variant.cache = v.cache;
   asked.variant.flash |= v.flash;
+  asked.variant.vllm |= v.vllm;
   asked.elsewhere.layers |= change.elsewhere.layers;
   asked.elsewhere.experts = std::max(asked.elsewhere.experts, change.elsewhere.experts);
   if (change.elsewhere.prefetch) asked.elsewhere.prefetch = change.elsewhere.prefetch;
@@ -44,7 +45,7 @@ std::vector<FitChange> changes_of(const FitQuestion& q) {
         all.push_back({fmt::format("weights {}", format), {.variant = {.weights = format}}});
     // llama.cpp: "V cache quantization requires flash_attn".
     all.push_back({"cache q8_0", {.variant = {.cache = "q8_0", .flash = true}}});
-    all.push_back({"flash attention", {.variant = {.flash = true}}});
+    if (q.model.gguf()) all.push_back({"flash attention", {.variant = {.flash = true}}});
   }
   if (q.host == Bytes{}) return all;
   if (q.model.generator == "moe")
@@ -91,7 +92,7 @@ std::string command_of(const FitQuestion& q, const FitCase& asked, const FitWay&
   const std::size_t dot = model.name.ends_with(".gguf") ? model.name.size() - 5 : model.name.size();
   const std::string name = model.name.substr(0, dot);
   const std::string stored = model.weights.substr(0, model.weights.find('+'));
-  if (asked.elsewhere.prefetch || !model.gguf()) {
+  if (asked.elsewhere.prefetch || v.vllm) {
     if (way.cpu_layers > 0 || !way.cpu_experts.empty()) return "no framework we export to";
     std::string text;
     if (way.layers.size() > 1)
@@ -165,13 +166,21 @@ class Ways {
 
   FitAnswer run() {
     FitAnswer answer;
-    const FitCase asked{.variant = {.context = question_.context, .batch = question_.batch}};
+    const FitModel& model = question_.model;
+    const FitCase asked{.variant = {.vllm = model.writes && !model.gguf(),
+                                    .context = question_.context,
+                                    .batch = question_.batch}};
     add("as is", asked);
     answer.fits = ways_.front().fits;
     answer.sentence =
         answer.fits ? fits_sentence(question_, ways_.front()) : lacks_sentence(ways_.front());
     const std::vector<FitChange> changes = changes_of(question_);
-    if (!answer.fits && question_.model.writes) fewer_tokens(asked);
+    const bool cuda = std::ranges::all_of(question_.gpus, [](const DeviceChoice& gpu) {
+      return gpu.model->compute_capability >= 7.0;  // vLLM's least
+    });
+    if (cuda && model.writes && model.weights.empty() && !model.name.ends_with(".gguf"))
+      add("vLLM", changed_by(asked, {.variant = {.vllm = true}}));
+    if (!answer.fits && model.writes) fewer_tokens(asked);
     for (const FitChange& change : changes) add(change.name, changed_by(asked, change.change));
     if (std::ranges::none_of(ways_, &FitWay::fits))
       for (const FitChange& a : changes)

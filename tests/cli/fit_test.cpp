@@ -36,6 +36,11 @@ TEST_SUITE("fit") {
     CHECK(as_is["spare_bytes"] == as_is["memory"][0]["spare_bytes"]);
     CHECK(
         holds(as_is["command"].get<std::string>(), "llama-server -m llama-3-8b-F16.gguf -c 4096"));
+    // vLLM reads the weights at 0.911 of 716.8 GB/s, and takes 0.9 ms of the host for each token.
+    const Json& vllm = way_called(small, "vLLM");
+    CHECK(vllm["step_time_us"].get<double>() > 22'986 + 900);
+    CHECK(vllm["step_time_us"].get<double>() < 1.2 * 23'886);
+    CHECK(vllm["command"] == "vllm serve meta-llama/Meta-Llama-3-8B --max-model-len 4096");
     CHECK(way_called(large, "as is")["spare_bytes"].get<std::int64_t>() < 0);
     CHECK(way_called(large, "weights q4_k_m")["fits"] == true);
   }
