@@ -264,14 +264,15 @@ TEST_SUITE("recordings") {
             R"(, {{"id": {0}, "parent": 1, "rf_id": {0}, "inputs": [], "name": "{1}"}}, )", 2 * k,
             module);
         nodes += recorded_call(2 * k + 1, 2 * k, name, inputs, made);
-        events.push_back({{"ph", "X"},
-                          {"cat", "cpu_op"},
-                          {"name", "aten::" + name},
-                          {"ts", 20 * k},
-                          {"dur", 10},
-                          {"pid", 1},
-                          {"tid", 1},
-                          {"args", {{"Record function id", 2 * k + 1}}}});
+        for (const bool frame : {true, false})
+          events.push_back({{"ph", "X"},
+                            {"cat", frame ? "user_annotation" : "cpu_op"},
+                            {"name", frame ? module : "aten::" + name},
+                            {"ts", 20 * k},
+                            {"dur", frame ? 12 : 10},
+                            {"pid", 1},
+                            {"tid", 1},
+                            {"args", {{"Record function id", 2 * k + (frame ? 0 : 1)}}}});
       };
       call(1, "m", "relu", {x}, y);
       call(2, "m", "neg", {x}, u);
