@@ -141,7 +141,10 @@ FitTrials::FitTrials(const FitQuestion& question) : question_(question) {
   for (std::size_t r = 0; question.model.writes && r < releases.size(); ++r)
     for (std::size_t g = 0; g < at; ++g) {
       DeviceChoice& gpu = clusters_[r].devices[g];
-      if (releases[r].gemv.fp16 > 0.0) gpu.model = question.gpus[g].model;
+      if (releases[r].gemv.fp16 > 0.0) {
+        gpu.kind = question.gpus[g].kind;
+        gpu.model = question.gpus[g].model;
+      }
       gpu.model = under(releases[r], *gpu.model);
     }
 }
