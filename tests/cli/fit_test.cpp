@@ -161,7 +161,8 @@ TEST_SUITE("fit") {
         "fit llama:size=3-8b --gpus 1xrtx_3060 --context 2048 --cpu-memory 3GB --disk '3.5 GB/s'";
     const Json ways = json(ask)["ways"];
     const auto found = std::ranges::find_if(ways, [](const Json& way) {
-      return way["name"].get<std::string>().ends_with(" on disk") && way["fits"];
+      const std::string name = way["name"];
+      return name.starts_with("offload ") && name.ends_with(" on disk") && way["fits"];
     });
     REQUIRE(found != ways.end());
     const std::string name = (*found)["name"], command = (*found)["command"];
