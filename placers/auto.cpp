@@ -5,6 +5,7 @@
 #include "placers/refine.h"
 #include "placers/sct/favourite_child.h"
 #include "placers/search/chain.h"
+#include "placers/whole_modules.h"
 #include "sim/graph/analysis.h"
 
 namespace baechi {
@@ -168,7 +169,7 @@ double simple_ratio(Bytes a, Bytes b) {
 /// there are more clusters, and the first ones are the same, if all devices have more in proportion
 /// (exactly so for simple ratios), or others than that with least memory while their simple ratios
 /// stay.
-std::vector<Cluster> smaller_clusters(const Problem& p) {
+std::vector<Cluster> smaller_clusters(const Problem& p, std::size_t most_levels) {
   const IdVector<DeviceId, Bytes> own = memory_limits(p);
   const Bytes smallest = std::max(*std::ranges::min_element(own), Bytes{1});
   IdVector<DeviceId, double> ratio;
@@ -185,8 +186,9 @@ std::vector<Cluster> smaller_clusters(const Problem& p) {
   Bytes least =
       std::max(1.0 / sum * weights, 1.0 / *std::ranges::max_element(ratio) * largest) + Bytes{1};
   const Bytes most = one_device_peak(p.graph);
-  const double factor = std::max(
-      1.02, std::pow(static_cast<double>(most.count) / static_cast<double>(least.count), 1.0 / 64));
+  const double factor =
+      std::max(1.02, std::pow(static_cast<double>(most.count) / static_cast<double>(least.count),
+                              1.0 / static_cast<double>(most_levels - 1)));
   std::vector<Bytes> levels;
   for (; least < most; least = factor * least + Bytes{1}) levels.push_back(least);
   levels.push_back(peak_upper_bound(p.graph));
@@ -209,9 +211,10 @@ std::vector<Cluster> smaller_clusters(const Problem& p) {
 /// Runs all quick placers and keeps the placement with the shortest simulated step.
 class Portfolio final : public Placer {
  public:
-  /// `quick`: only the placers of ops, no cuts and no placers of modules. `evaluations`: of
-  /// climb().
-  Portfolio(bool quick, std::size_t evaluations) : quick_(quick), evaluations_(evaluations) {}
+  /// `quick`: only the placers of ops, no cuts and no placers of modules. climb() evaluates about
+  /// 16 times `evaluations` steps up to climbed_ops, beyond about `work` ops of steps.
+  Portfolio(bool quick, std::size_t evaluations, std::size_t work)
+      : quick_(quick), evaluations_(evaluations), work_(work) {}
 
   Placement place(const Problem& p, std::uint64_t seed) const override {
     Problem timed = p;
@@ -219,7 +222,8 @@ class Portfolio final : public Placer {
     Contest contest(timed, seed);
     ask_all(p, seed, contest);
     if (!quick_ && evaluations_ > 0 && timed.engine.enforce_memory && !contest.done() &&
-        p.graph.num_ops() <= climbed_ops && !tries_all_placements(p))
+        (p.graph.num_ops() <= climbed_ops || (work_ > 0 && p.graph.num_ops() <= most_worked_ops)) &&
+        !tries_all_placements(p))
       climb(p, seed, contest);
     if (!contest.best()) throw InfeasibleError("auto: no quick placer's step fits");
     return contest.answer();
@@ -250,12 +254,21 @@ class Portfolio final : public Placer {
   }
 
   /// Searches under rising limits of memory, from the best so far: with more memory all that was
-  /// found with less is found again. Until a placement fits, asks all placers and moves ops to
-  /// reduce the missing memory; then asks all at each fifth limit.
+  /// found with less is found again. Until a placement fits, moves ops to reduce the missing
+  /// memory. Asks all placers at each fifth limit, on few ops also until a placement fits. On more
+  /// ops also moves whole modules.
   void climb(const Problem& p, std::uint64_t seed, Contest& contest) const {
     const auto step = make_objective("step_time", Options("step_time"));
     constexpr search::Temperature cold{0.001, 0.0005, 0.0}, hot{0.05, 0.0005, 0.3},
         fitting{0.05, 0.05, 0.3};
+    const std::size_t ops = p.graph.num_ops();
+    const bool few = ops <= climbed_ops;
+    const std::size_t limits = few ? 65 : std::clamp<std::size_t>(20'000 / ops, 8, 65);
+    const std::size_t most =
+        few ? evaluations_ : std::min<std::size_t>(512, work_ / (ops * (6 + limits / 6)));
+    const WholeModules modules = few ? WholeModules() : whole_modules(p.graph);
+    std::optional<OpGraph> grouped;
+    if (modules.names.size() > 1) grouped = group_modules(p.graph, modules);
     std::optional<Placement> best;
     Duration shortest = Duration::max();
     std::size_t evaluations = 0;
@@ -267,8 +280,9 @@ class Portfolio final : public Placer {
     const auto search = [&](const Problem& less, const Placement& from, std::size_t share,
                             const search::Temperature& temperature) {
       const search::SearchSpace space(less);
+      if (space.movable().empty()) return from;
       search::Chain chain(space, *step, from, ++seed);
-      chain.run(evaluations_ / share, temperature, {.until_feasible = &temperature == &fitting});
+      chain.run(most / share, temperature, {.until_feasible = &temperature == &fitting});
       if (chain.best_score().feasible()) {
         offer(chain.best(), chain.best_score().value);
         evaluations += chain.evaluations();
@@ -279,14 +293,18 @@ class Portfolio final : public Placer {
     unlimited.engine.enforce_memory = false;
     Placement start = make_placer("m_etf")->place(unlimited, seed);
     std::size_t asked = 0, fitted = 0;  // limits so far
-    for (const Cluster& cluster : smaller_clusters(p)) {
+    for (const Cluster& cluster : smaller_clusters(p, limits)) {
       const Problem less{p.graph, cluster, p.costs, p.engine};
-      const bool first = !best, all = asked++ % 5 == 0 || first;
+      const bool first = !best, all = asked++ % 5 == 0 || (first && few);
       Contest at_level(less, seed);
       if (all)
         ask_all(less, seed, at_level);
       else
         at_level.enter("m_etf");
+      if (all && grouped)
+        at_level.enter("m_etf", [&] {
+          return make_placer("m_etf")->place({*grouped, cluster, p.costs, p.engine}, seed);
+        });
       if (at_level.best()) {
         start = *at_level.best();
         offer(start, at_level.shortest());
@@ -296,16 +314,21 @@ class Portfolio final : public Placer {
       if (!best) continue;
       if (all) search(less, start, first ? 1 : 4, cold);
       const bool early = fitted++ < 5;  // with little memory these are all
+      if ((all || early) && grouped)
+        search({*grouped, cluster, p.costs, p.engine},
+               place_on_modules(p.graph, modules, devices_of_modules(less, modules, *best)), 4,
+               hot);
       search(less, *best, early ? 2 : 16, cold);
       if (all || early) search(less, *best, early ? 2 : 4, hot);
     }
     if (best) contest.offer(*std::move(best));
-    contest.count(evaluations);
+    if (few) contest.count(evaluations);
   }
 
   static constexpr std::size_t most_ops = 10'000;  // beyond, m_sct's program may take seconds
+  static constexpr std::size_t most_worked_ops = 3'000;
   bool quick_;
-  std::size_t evaluations_;
+  std::size_t evaluations_, work_;
   mutable SctSolutions solutions_;
 };
 
@@ -327,7 +350,10 @@ std::unique_ptr<Placer> make_auto(Options& o) {
       "of the step after the placers, at most; fewer on graphs of many ops. Up to 80 ops this "
       "many at the first limit of memory with a placement, and some at each larger one",
       0));
-  auto portfolio = std::make_unique<Portfolio>(quick, evaluations);
+  const auto work = static_cast<std::size_t>(o.get(
+      "work", std::int64_t{600'000},
+      "ops of the steps evaluated under rising limits of memory, about; from 81 to 3,000 ops", 0));
+  auto portfolio = std::make_unique<Portfolio>(quick, evaluations, work);
   if (quick || evaluations == 0) return portfolio;
   return refined(std::move(portfolio), o, {evaluations, 1, refined_ops});
 }

@@ -29,6 +29,7 @@ FitCase changed_by(FitCase asked, const FitCase& change) {
   if (!v.weights.empty()) asked.variant.weights = v.weights;
   if (!v.cache.empty()) asked.variant.cache = v.cache;
   asked.variant.flash |= v.flash;
+  asked.variant.vllm |= v.vllm;
   asked.elsewhere.layers |= change.elsewhere.layers;
   asked.elsewhere.experts = std::max(asked.elsewhere.experts, change.elsewhere.experts);
   if (change.elsewhere.prefetch) asked.elsewhere.prefetch = change.elsewhere.prefetch;
@@ -44,7 +45,7 @@ std::vector<FitChange> changes_of(const FitQuestion& q) {
         all.push_back({fmt::format("weights {}", format), {.variant = {.weights = format}}});
     // llama.cpp: "V cache quantization requires flash_attn".
     all.push_back({"cache q8_0", {.variant = {.cache = "q8_0", .flash = true}}});
-    all.push_back({"flash attention", {.variant = {.flash = true}}});
+    if (q.model.gguf()) all.push_back({"flash attention", {.variant = {.flash = true}}});
   }
   if (q.host == Bytes{}) return all;
   if (q.model.generator == "moe")
@@ -91,7 +92,7 @@ std::string command_of(const FitQuestion& q, const FitCase& asked, const FitWay&
   const std::size_t dot = model.name.ends_with(".gguf") ? model.name.size() - 5 : model.name.size();
   const std::string name = model.name.substr(0, dot);
   const std::string stored = model.weights.substr(0, model.weights.find('+'));
-  if (asked.elsewhere.prefetch || !model.gguf()) {
+  if (asked.elsewhere.prefetch || v.vllm) {
     if (way.cpu_layers > 0 || !way.cpu_experts.empty()) return "no framework we export to";
     std::string text;
     if (way.layers.size() > 1)
@@ -165,24 +166,40 @@ class Ways {
 
   FitAnswer run() {
     FitAnswer answer;
-    const FitCase asked{.variant = {.context = question_.context, .batch = question_.batch}};
+    const FitModel& model = question_.model;
+    const FitCase asked{.variant = {.vllm = model.writes && !model.gguf(),
+                                    .context = question_.context,
+                                    .batch = question_.batch}};
     add("as is", asked);
     answer.fits = ways_.front().fits;
     answer.sentence =
         answer.fits ? fits_sentence(question_, ways_.front()) : lacks_sentence(ways_.front());
     const std::vector<FitChange> changes = changes_of(question_);
-    if (!answer.fits && question_.model.writes) fewer_tokens(asked);
-    for (const FitChange& change : changes) add(change.name, changed_by(asked, change.change));
-    if (std::ranges::none_of(ways_, &FitWay::fits))
-      for (const FitChange& a : changes)
-        for (const FitChange& b : changes)
-          if (combine(a, b))
-            add(fmt::format("{} + {}", a.name, b.name),
-                changed_by(changed_by(asked, a.change), b.change));
-    std::ranges::stable_sort(ways_, {}, [](const FitWay& way) {
-      return std::pair(!way.fits, way.fits ? way.step.count() : way.lacks.count);
+    const bool cuda = std::ranges::all_of(question_.gpus, [](const DeviceChoice& gpu) {
+      return gpu.model->compute_capability >= 7.0;  // vLLM's least
     });
+    if (cuda && model.writes && model.weights.empty() && !model.name.ends_with(".gguf"))
+      add("vLLM", changed_by(asked, {.variant = {.vllm = true}}));
+    if (!answer.fits && model.writes) fewer_tokens(asked);
+    std::vector<bool> fits;
+    for (const FitChange& change : changes)
+      fits.push_back(add(change.name, changed_by(asked, change.change)));
+    // What does not fit by itself may, with a second change, be faster than what does.
+    for (std::size_t i = 0; i < changes.size(); ++i)
+      for (const FitChange& b : changes)
+        if (!fits[i] && combine(changes[i], b))
+          add(fmt::format("{} + {}", changes[i].name, b.name),
+              changed_by(changed_by(asked, changes[i].change), b.change));
+    const auto speed = [](const FitWay& way) {
+      return std::pair(!way.fits, way.fits ? way.step.count() : way.lacks.count);
+    };
+    // One change that fits stays in the list, however slow.
+    const auto others = std::ranges::stable_partition(ways_, [](const FitWay& way) {
+      return way.fits && way.name.find(" + ") == std::string::npos;
+    });
+    std::ranges::stable_sort(others, {}, speed);
     if (ways_.size() > most_ways) ways_.resize(most_ways);
+    std::ranges::stable_sort(ways_, {}, speed);
     for (std::size_t i = 0; i < ways_.size(); ++i)
       if (ways_[i].command.ends_with("--way ")) ways_[i].command += std::to_string(i + 1);
     answer.ways = std::move(ways_);
@@ -192,15 +209,16 @@ class Ways {
   }
 
  private:
-  void add(const std::string& name, FitCase asked) {
+  /// Whether it fits.
+  bool add(const std::string& name, FitCase asked) {
     FitCase without = asked;
     without.elsewhere.experts = 0;
-    if (asked.elsewhere.experts > 0 && trials_.lacking(without) <= Bytes{}) return;
+    if (asked.elsewhere.experts > 0 && trials_.lacking(without) <= Bytes{}) return true;
     FitWay way = trials_.way(name, asked);
     // Nothing waits, or nothing runs on the CPU: this is a way without.
     const bool idle = asked.elsewhere.prefetch ? way.waiting == Bytes{}
                                                : asked.elsewhere.layers && way.cpu_layers == 0;
-    if (idle && way.fits) return;
+    if (idle && way.fits) return true;
     if (way.fits) {
       way.command = command_of(question_, asked, way);
       if (asked.elsewhere.layers)
@@ -212,6 +230,7 @@ class Ways {
       }
     }
     ways_.push_back(std::move(way));
+    return ways_.back().fits;
   }
 
   std::int64_t tokens() const {

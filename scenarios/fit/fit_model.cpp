@@ -48,7 +48,7 @@ Trace with_options(const FitModel& model, const FitVariant& v,
   };
   set("batch", std::to_string(v.batch));
   for (const auto& [key, value] : more) set(key, value);
-  if (model.writes && !v.flash)
+  if (model.writes && !v.flash && !v.vllm)
     model.generator == "moe" ? set("kernels", "unfused_attention")
                              : set("fused_attention", "false");
   if (!v.weights.empty() && !model.train) set("weights", v.weights);

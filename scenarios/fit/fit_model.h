@@ -10,6 +10,7 @@ namespace baechi {
 struct FitVariant {
   std::string weights{}, cache{};  ///< formats
   bool flash = false;              ///< attention that does not write its scores
+  bool vllm = false;               ///< vLLM runs it, else llama.cpp
   std::int64_t context = 0;        ///< tokens of a sequence
   std::int64_t batch = 1;          ///< sequences
 };

@@ -11,6 +11,30 @@ constexpr std::size_t parts_in_flight = 4;  ///< llama.cpp's GGML_SCHED_MAX_COPI
 constexpr std::int64_t least_copied = 32;   ///< tokens of a pass with copies of host weights
 constexpr Bytes no_limit{std::int64_t{1} << 50U};
 
+/// What a program's releases of today have on any GPU, in place of its numbers; 0: these.
+struct Release {
+  GemvNumbers gemv{};
+  double decode = 0.0;  ///< DeviceModel::attention_decode
+  Duration launch{}, host{};
+};
+/// Sources and errors on GPUs and sources left out: notes/fit-against-published.md.
+constexpr std::array<Release, 3> releases = {
+    {{.launch = Duration{3'500}},
+     {.decode = 0.75, .launch = Duration{3'500}},
+     {.gemv = {.fp16 = 0.911, .q4 = 0.72, .unpacked = 0.85},
+      .decode = 0.6,
+      .launch = Duration{5'500},
+      .host = Duration{900'000}}}};
+
+std::shared_ptr<const DeviceModel> under(const Release& release, const DeviceModel& gpu) {
+  auto model = std::make_shared<DeviceModel>(gpu);
+  if (release.gemv.fp16 > 0.0) model->gemv = release.gemv;
+  if (release.decode > 0.0) model->attention_decode = release.decode;
+  model->launch = release.launch;
+  model->host_step = release.host;
+  return model;
+}
+
 }  // namespace
 
 /// The graphs of a case, and what its layers hold.
@@ -86,6 +110,7 @@ class FitGraphs {
 };
 
 FitTrials::FitTrials(const FitQuestion& question) : question_(question) {
+  ClusterChoice cluster;
   for (DeviceChoice group : question.gpus) {
     gpus_ += group.count;
     limits_.insert(limits_.end(), group.count, group.memory);
@@ -95,7 +120,7 @@ FitTrials::FitTrials(const FitQuestion& question) : question_(question) {
       group.kind = measured->first;
       group.model = measured->second;
     }
-    cluster_.devices.push_back(std::move(group));
+    cluster.devices.push_back(std::move(group));
   }
   // A home for each GPU: each has lanes of its own to the host, on which weights come.
   DeviceChoice host{.count = gpus_, .name = "host", .kind = question.host_kind};
@@ -103,14 +128,25 @@ FitTrials::FitTrials(const FitQuestion& question) : question_(question) {
   if (const auto found = built_in_devices().devices.find(host.kind);
       found != built_in_devices().devices.end())
     host.model = found->second;
-  const std::size_t at = cluster_.devices.size();
-  cluster_.devices.push_back(std::move(host));
-  cluster_.link = question.between;
+  const std::size_t at = cluster.devices.size();
+  cluster.devices.push_back(std::move(host));
+  cluster.link = question.between;
   for (std::size_t g = 0; g < at; ++g)
-    cluster_.links.push_back({.from = g, .to = at, .link = question.to_host});
-  if (!question.disk) return;
-  cluster_.devices.push_back({.name = "disk", .kind = "disk", .memory = no_limit});
-  cluster_.links.push_back({.from = at, .to = at + 1, .link = *question.disk});
+    cluster.links.push_back({.from = g, .to = at, .link = question.to_host});
+  if (question.disk) {
+    cluster.devices.push_back({.name = "disk", .kind = "disk", .memory = no_limit});
+    cluster.links.push_back({.from = at, .to = at + 1, .link = *question.disk});
+  }
+  clusters_.fill(cluster);
+  for (std::size_t r = 0; question.model.writes && r < releases.size(); ++r)
+    for (std::size_t g = 0; g < at; ++g) {
+      DeviceChoice& gpu = clusters_[r].devices[g];
+      if (releases[r].gemv.fp16 > 0.0) {
+        gpu.kind = question.gpus[g].kind;
+        gpu.model = question.gpus[g].model;
+      }
+      gpu.model = under(releases[r], *gpu.model);
+    }
 }
 
 Bytes FitTrials::lacking(const FitCase& asked) const {
@@ -282,7 +318,8 @@ Bytes FitTrials::lacking(const FitCase& asked, const FitGraphs& graphs) const {
 std::shared_ptr<const CostedGraph> FitTrials::costed(std::shared_ptr<const Trace> trace,
                                                      const FitCase& asked,
                                                      const Waiting& waiting) const {
-  PreparedGraph prepared = prepare({trace, &trace->graph}, cluster_, {});
+  const ClusterChoice& cluster = cluster_of(asked.variant);
+  PreparedGraph prepared = prepare({trace, &trace->graph}, cluster, {});
   if (!waiting.modules.empty() || asked.elsewhere.optimizer) {
     Options options("offload");
     for (const auto& [key, modules] :
@@ -299,7 +336,7 @@ std::shared_ptr<const CostedGraph> FitTrials::costed(std::shared_ptr<const Trace
     prepared.after_placing.push_back(make_transform("offload", std::move(options)));
   }
   return std::make_shared<const CostedGraph>(
-      std::make_shared<const PreparedGraph>(std::move(prepared)), cluster_);
+      std::make_shared<const PreparedGraph>(std::move(prepared)), cluster);
 }
 
 FitTrials::Waiting FitTrials::waiting_modules(const FitCase& asked, const FitGraphs& graphs,
@@ -339,8 +376,9 @@ StepResult FitTrials::step(std::shared_ptr<const Trace> trace, const ModelLayers
 
 void FitTrials::simulate(const FitCase& asked, const FitGraphs& graphs, std::size_t waiting,
                          FitWay& way) {
-  const std::shared_ptr<const CostedGraph> costs = costed(graphs.decode, {}, {});
-  if (evidence.empty()) evidence = evidence_of(*costs->graph, cluster_);
+  const std::shared_ptr<const CostedGraph> costs =
+      costed(graphs.decode, {.variant = asked.variant}, {});
+  if (evidence.empty()) evidence = evidence_of(*costs->graph, cluster_of(asked.variant));
   const Duration hop = costs->graph->step->num_tensors() == 0
                            ? Duration{}
                            : costs->step_costs->transfer(TensorId{}, DeviceId{0}, DeviceId{1});
@@ -376,16 +414,17 @@ void FitTrials::simulate(const FitCase& asked, const FitGraphs& graphs, std::siz
   for (const StepResult* result : std::array{&one, &most})
     if (result->oom) way.lacks = std::max(way.lacks, result->oom->needed - result->oom->free);
   way.fits = way.lacks <= Bytes{};
-  way.step = one.makespan;
+  way.step = one.makespan + host_time(asked.variant);
   way.per_second =
       static_cast<double>(question_.model.writes ? asked.variant.batch : samples(*graphs.decode)) *
-      1e9 / static_cast<double>(std::max<std::int64_t>(1, one.makespan.count()));
+      1e9 / static_cast<double>(std::max<std::int64_t>(1, way.step.count()));
   for (std::size_t l = 0; l < graphs.size(); ++l)
     way.map.emplace_back(graphs.layers[0]->names[l], on_disk[l] ? gpus_ + 1
                                                      : waits[l] ? gpus_
                                                                 : index(device[l]));
   way.table = graphs.on_host;
-  if (graphs.prefill) way.first_token = prompt(asked, graphs, waiting, device);
+  if (graphs.prefill)
+    way.first_token = prompt(asked, graphs, waiting, device) + host_time(asked.variant);
 }
 
 Duration FitTrials::prompt(const FitCase& asked, const FitGraphs& graphs, std::size_t waiting,

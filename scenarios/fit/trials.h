@@ -42,6 +42,12 @@ class FitTrials {
  private:
   FitWay way_with(const std::string& name, const FitCase& asked);
   static bool uses_host(const FitCase& asked);
+  const ClusterChoice& cluster_of(const FitVariant& v) const {
+    return clusters_[v.vllm ? 2 : v.flash ? 1 : 0];
+  }
+  Duration host_time(const FitVariant& v) const {
+    return question_.model.writes ? cluster_of(v).devices.front().model->host_step : Duration{};
+  }
 
   /// Evenly spread, so that copies overlap with layers that stay, on every GPU.
   static std::vector<bool> which_wait(const FitGraphs& graphs, std::size_t count);
@@ -92,7 +98,7 @@ class FitTrials {
                     FitWay& way) const;
 
   const FitQuestion& question_;
-  ClusterChoice cluster_;
+  std::array<ClusterChoice, 3> clusters_;  ///< under llama.cpp, without and with flash, and vLLM
   std::size_t gpus_ = 0;
   std::vector<Bytes> limits_;  // [gpus_]
 };

@@ -191,7 +191,9 @@ def compiled(build, changes):
         texts = {file: random_mutants.with_changes(ROOT, file, [c for c in changes if c["file"] == file])
                  for file in {change["file"] for change in changes}}
         try:
-            return build.link_with(build.compile(texts, ["-include", header, "-O1", "-w"])), changes
+            # With assertions of the library, a change that reads behind the end of a vector is noticed.
+            options = ["-include", header, "-O1", "-w", "-D_GLIBCXX_ASSERTIONS"]
+            return build.link_with(build.compile(texts, options)), changes
         except ValueError as error:
             wrong = set(re.findall(r"/([^/ ]+\.cpp):(\d+):", str(error)))
             left = [c for c in changes if not any((c["file"].replace("/", "__"), str(line)) in wrong for line in c["lines"])]

@@ -60,6 +60,14 @@ class Wire {
     while (!at_end()) value(static_cast<std::int64_t>(raw_varint()));
     leave(outer);
   }
+  /// The same for a repeated field of floats.
+  template <class Value>
+  void each_real(Value&& value) {
+    if (type_ != 2) return value(real());
+    const std::uint64_t outer = enter();
+    while (!at_end()) value(std::bit_cast<float>(static_cast<std::uint32_t>(fixed(4))));
+    leave(outer);
+  }
   /// Bytes of the current value (a string, bytes, message or packed numbers), without reading it.
   std::uint64_t length() const { return length_; }
   bool is_varint() const { return type_ == 0; }

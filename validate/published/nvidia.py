@@ -179,6 +179,11 @@ def share_experts(words):
         words["expert"] = str(divided_by * whole(words, "expert", 1))
 
 
+# ultrachat_200k has 463897 conversations to train with and 51414 to test with, which the recipes pack to 2048 tokens: 245760 samples
+# were 0.9 of an epoch. Source: dgxc-benchmarking v24.11.1, hf-llama2/README_70b.md (log), launch_70b.sh (evaluation_strategy "epoch").
+EPOCH, EPOCH_TESTS = 273_000, 30_257
+
+
 def read_cloud(configurations, words, row):
     title, system, dtype, page, release = (take(words, k) for k in ("title", "system", "dtype", "page", "release"))
     plan = next((p for p in CLOUD_PLANS if title.lower().startswith(p["title"].lower())), None)
@@ -193,9 +198,13 @@ def read_cloud(configurations, words, row):
     row.group, row.alike = f"{model} {dtype}", f"{system} {dtype}"
     words["micro_batch"] = said_number(f"{title} {said}", "MBS", "2" if sharded else "1")
     samples, tokens = take(words, "samples_per_s"), number_of(take(words, "tokens_per_s")) or 0.0
-    if passes:  # Hugging Face's trainer prints samples per second
-        batch = whole(words, "devices") * whole(words, "micro_batch") * int(passes)
-        words.update(batch=str(batch), seconds=str(batch / take_number({"samples_per_s": samples}, "samples_per_s")))
+    if passes:  # Hugging Face's trainer prints samples per second, of training and of tests at the end of each epoch
+        sample = whole(words, "devices") * whole(words, "micro_batch")
+        batch, steps = sample * int(passes), int(said_number(plan["plan"], "STEPS"))
+        # A test is a forward pass, a third of what recomputes and has frozen weights.
+        tests = -(-steps // max(1, EPOCH // batch)) * -(-EPOCH_TESTS // sample) / 3
+        seconds = batch / take_number({"samples_per_s": samples}, "samples_per_s")
+        words.update(batch=str(batch), seconds=str(seconds / (1 + tests / steps / int(passes))))
     row.measured = take_number(words, "seconds")
     # Weak scaling: the batch is what the rate says, in whole samples for each GPU.
     words.setdefault("batch", str(int(row.measured * tokens / length + 0.5) // 8 * 8))

@@ -33,6 +33,17 @@ inline Trace parse(const std::string& text) {
   return read_trace(file, "baechi");
 }
 
+/// The parts of `text` between `separator`s, without empty ones.
+inline std::vector<std::string_view> parts(std::string_view text, char separator) {
+  std::vector<std::string_view> found;
+  while (!text.empty()) {
+    const std::size_t at = std::min(text.find(separator), text.size());
+    if (at > 0) found.push_back(text.substr(0, at));
+    text.remove_prefix(std::min(at + 1, text.size()));
+  }
+  return found;
+}
+
 /// Number of occurrences of a word, an independent count of what an importer should find.
 inline std::size_t occurrences(const std::string& text, std::string_view word) {
   std::size_t n = 0;

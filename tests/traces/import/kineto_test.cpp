@@ -103,6 +103,73 @@ TEST_SUITE("kineto") {
     CHECK(compute(trace.graph, 0) == 31us);
   }
 
+  // us     100  200           300     350    400           1100
+  // host        [ linear       ] [ block: [relu ] ]
+  //                [ mm ]
+  TEST_CASE("without a GPU a step consists of its outermost ops") {
+    const std::vector<std::string> events{profiler_step(0, 100, 1000),
+                                          event("cpu_op", "aten::mm", 50, 40),
+                                          event("cpu_op", "aten::linear", 200, 100),
+                                          event("cpu_op", "aten::mm", 210, 80),
+                                          event("user_annotation", "block", 300, 400),
+                                          event("cpu_op", "aten::relu", 350, 50),
+                                          event("cpu_op", "aten::sum", 1100, 50)};
+    const auto ops = [](const Trace& trace) {
+      std::string all;
+      for (const OpId v : trace.graph.ops())
+        all +=
+            fmt::format("{} {} {} after {}; ", trace.graph.name(v), trace.graph.kind(v),
+                        to_text(trace.graph.op(v).compute),
+                        fmt::join(trace.graph.predecessors(v) | std::views::transform([](OpId p) {
+                                    return static_cast<std::uint32_t>(p);
+                                  }),
+                                  ","));
+      return all;
+    };
+    CHECK(ops(recorded(events)) ==
+          "linear.0 linear 200.000 us after ; block/relu.1 relu 100.000 us after 0; "
+          "end of the step.2 Host 700.000 us after 1; ");
+    CHECK(ops(recorded(events, {{"host", "false"}})) ==
+          "linear.0 linear 100.000 us after ; block/relu.1 relu 50.000 us after 0; ");
+  }
+
+  // us        10 12   20    30    40      60  70 72
+  // host      [ conv: A   B  copy   C       ] [ add: D ]
+  // stream 7    [A 20-40][B 42-62][copy 65-75][C 80-90][D 95-105]
+  TEST_CASE("level op: work of one op that follows itself in a stream is one op, but for copies") {
+    const auto kinds = [](bool waits) {
+      std::vector<std::string> events{
+          profiler_step(0, 0, 1000),
+          event("cpu_op", "aten::conv", 10, 50),
+          launch(1, 12, 3),
+          kernel(1, 7, 20, 20),
+          launch(2, 20, 3),
+          kernel(2, 7, 42, 20),
+          call("cudaMemcpyAsync", 3, 30, 3),
+          event("gpu_memcpy", "Memcpy DtoD", 65, 10,
+                R"({"correlation": 3, "device": 0, "stream": 7, "bytes": 64})"),
+          launch(4, 40, 3),
+          kernel(4, 7, 80, 10),
+          event("cpu_op", "aten::add", 70, 10),
+          launch(5, 72, 3),
+          kernel(5, 7, 95, 10)};
+      if (waits)  // B also waits for a kernel of stream 9
+        events.insert(events.end(),
+                      {launch(6, 16, 1), kernel(6, 9, 25, 5), call("cudaEventRecord", 7, 17, 1),
+                       call("cudaStreamWaitEvent", 8, 18, 1)});
+      const OpGraph g = recorded(events, {{"level", "op"}}).graph;
+      std::string all;
+      for (const OpId v : g.ops())
+        if (g.lane(v) == compute_lane)
+          all += fmt::format("{} {}; ", g.kind(v), to_text(g.op(v).compute));
+      return all;
+    };
+    // Gaps of 2, 3, 5 and 5 us before queued work are the stream's own.
+    CHECK(kinds(false) == "conv 42.000 us; Copy 13.000 us; conv 15.000 us; add 15.000 us; ");
+    CHECK(kinds(true) ==
+          "conv 20.000 us; conv 22.000 us; Copy 13.000 us; conv 15.000 us; add 15.000 us; ");
+  }
+
   TEST_CASE("collectives of two ranks are matched") {
     const Trace trace = imported(seed("kineto/rank1.json"), "kineto", {{"ranks", "rank*.json"}});
     const OpGraph& g = trace.graph;

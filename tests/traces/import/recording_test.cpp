@@ -240,6 +240,76 @@ TEST_SUITE("recordings") {
     CHECK_FALSE(all(false).contains("linear_1 -> linear_1_grad_2 32"));
   }
 
+  // relu --y, 32 B--> sum --4 B--> add --32 B--> tanh    y's memory may be freed after sum
+  //   x --> neg --u, 32 B---------/                      relu, neg and add are in module "m"
+  TEST_CASE("the new reader of a tensor is the last op before its release in a module of its own") {
+    const auto tensor = [](int id, int elements) {
+      return nlohmann::json{id, id, 0, elements, 4, "cpu"};
+    };
+    const auto x = tensor(1, 8), y = tensor(2, 8), u = tensor(3, 8), s = tensor(4, 1),
+               z = tensor(5, 8), w = tensor(6, 8);
+    struct Event {
+      int at;
+      std::int64_t bytes;
+      int address;
+    };
+    // Call k runs from 20 k to 20 k + 10.
+    const auto added = [&](const std::vector<Event>& memory, const std::string& third = "m") {
+      std::string nodes = R"({"id": 1, "parent": 1, "rf_id": 0, "inputs": [],
+                              "name": "[pytorch|profiler|execution_graph|thread]"})";
+      nlohmann::json events = nlohmann::json::array();
+      const auto call = [&](int k, const std::string& module, const std::string& name,
+                            const std::vector<nlohmann::json>& inputs, const nlohmann::json& made) {
+        nodes += fmt::format(
+            R"(, {{"id": {0}, "parent": 1, "rf_id": {0}, "inputs": [], "name": "{1}"}}, )", 2 * k,
+            module);
+        nodes += recorded_call(2 * k + 1, 2 * k, name, inputs, made);
+        for (const bool frame : {true, false})
+          events.push_back({{"ph", "X"},
+                            {"cat", frame ? "user_annotation" : "cpu_op"},
+                            {"name", frame ? module : "aten::" + name},
+                            {"ts", 20 * k},
+                            {"dur", frame ? 12 : 10},
+                            {"pid", 1},
+                            {"tid", 1},
+                            {"args", {{"Record function id", 2 * k + (frame ? 0 : 1)}}}});
+      };
+      call(1, "m", "relu", {x}, y);
+      call(2, "m", "neg", {x}, u);
+      call(3, "n", "sum", {y}, s);
+      call(4, third, "add", {s, u}, z);
+      call(5, "n", "tanh", {z}, w);
+      for (const Event& e : memory)
+        events.push_back({{"ph", "i"},
+                          {"name", "[memory]"},
+                          {"ts", e.at},
+                          {"pid", 1},
+                          {"tid", 1},
+                          {"args", {{"Device Type", 0}, {"Bytes", e.bytes}, {"Addr", e.address}}}});
+      const std::string text = R"({"schema": "1.0.1", "nodes": [)" + nodes + "]}";
+      std::set<std::string> all =
+          edges(imported_texts(text, nlohmann::json{{"traceEvents", events}}.dump()).graph);
+      for (const std::string& known : edges(imported_texts(text, "").graph)) all.erase(known);
+      return all;
+    };
+    using Edges = std::set<std::string>;
+    CHECK(added({{22, 32, 7}, {65, -32, 7}}).empty());                           // during sum
+    CHECK(added({{22, 32, 7}, {85, -32, 7}}) == Edges{"relu_1 -> add_1 32"});    // during add
+    CHECK(added({{22, 32, 7}, {105, -32, 7}}) == Edges{"relu_1 -> tanh_1 32"});  // during tanh
+    CHECK(added({{22, 32, 7}}) == Edges{"relu_1 -> tanh_1 32"});                 // never
+    CHECK(added({{22, 32, 7}, {85, -32, 7}}, "o").empty());  // add is in neither module
+    CHECK(added({{22, 32, 7}, {45, -32, 7}}).empty());       // before its reader: not y's
+    // An allocator of blocks of 512 B: the block of 40 B is another output of relu.
+    CHECK(added({{22, 512, 7}, {23, 40, 6}, {85, -512, 7}, {105, -40, 6}}) ==
+          Edges{"relu_1 -> add_1 32", "relu_1 -> add_1 40"});
+    // A block of no tensor's size is y's if it is large enough, the smallest one first.
+    CHECK(added({{22, 100, 7}, {23, 40, 6}, {85, -100, 7}, {105, -40, 6}}) ==
+          Edges{"relu_1 -> tanh_1 32", "relu_1 -> add_1 100"});
+    // relu allocates y and what neg fills.
+    CHECK(added({{22, 32, 7}, {23, 32, 6}, {85, -32, 7}, {105, -32, 6}}) ==
+          Edges{"relu_1 -> add_1 32"});
+  }
+
   // 100 B that mm allocates and frees at 145 are workspace. If relu_1 allocates 200 B at 42 that go
   // at 145, it has one more output until mm, whose workspace is the 100 B alone.
   TEST_CASE("memory that is no tensor's and outlives its call is an extra output") {

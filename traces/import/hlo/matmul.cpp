@@ -127,6 +127,10 @@ std::int64_t matmul_flops(const Instruction& matmul, const Shape* left) {
   for (const std::int64_t dim : dims)
     if (dim >= 0 && dim < rank)
       flops = capped_product(flops, left->dims[static_cast<std::size_t>(dim)]);
+  // A ragged dimension that is contracted is cut into the groups that the result lists first.
+  for (const std::int64_t dim : numbers_after(matmul.attributes, "lhs_ragged_dims"))
+    if (std::ranges::find(dims, dim) != dims.end() && !matmul.results.front().dims.empty())
+      flops /= std::max<std::int64_t>(1, matmul.results.front().dims.front());
   return flops;
 }
 

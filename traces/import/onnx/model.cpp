@@ -107,6 +107,7 @@ void read_attribute(Wire& wire, Node& node) {
   Attribute attribute;
   wire.message([&](std::uint32_t field) {
     if (field == 1) name = wire.text();
+    if (field == 2 || field == 7) wire.each_real([&](double x) { attribute.floats.push_back(x); });
     if (field == 3) attribute.i = wire.whole();
     if (field == 4 && wire.length() <= 65536) attribute.s = wire.text();
     if (field == 5) attribute.tensor = read_tensor(wire).info;
@@ -196,15 +197,21 @@ std::optional<std::int64_t> TensorInfo::bytes() const {
   return (*n * width + 7) / 8;
 }
 
-std::int64_t Node::integer(std::string_view attribute, std::int64_t fallback) const {
-  const auto found = attributes.find(attribute);
-  return found == attributes.end() ? fallback : found->second.i;
+const Attribute* Node::attribute(std::string_view name) const {
+  const auto found = attributes.find(name);
+  return found == attributes.end() ? nullptr : &found->second;
 }
-
-std::optional<std::vector<std::int64_t>> Node::integers(std::string_view attribute) const {
-  const auto found = attributes.find(attribute);
-  if (found == attributes.end()) return std::nullopt;
-  return found->second.ints;
+std::string_view Node::text(std::string_view name) const {
+  const Attribute* found = attribute(name);
+  return found == nullptr ? std::string_view() : found->s;
+}
+std::int64_t Node::integer(std::string_view name, std::int64_t fallback) const {
+  const Attribute* found = attribute(name);
+  return found == nullptr ? fallback : found->i;
+}
+std::optional<std::vector<std::int64_t>> Node::integers(std::string_view name) const {
+  const Attribute* found = attribute(name);
+  return found == nullptr ? std::nullopt : std::optional(found->ints);
 }
 
 Model read_model(TextFile& file) {

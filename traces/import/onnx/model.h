@@ -64,6 +64,7 @@ struct Attribute {
   std::int64_t i = 0;
   std::string s{};
   std::vector<std::int64_t> ints{};
+  std::vector<double> floats{};  ///< also a single one
   std::optional<TensorInfo> tensor{};
   bool has_graph = false;
 };
@@ -74,9 +75,12 @@ struct Node {
   std::map<std::string, Attribute, std::less<>> attributes{};
   std::uint64_t position = 0;  ///< byte in the file, from 0
 
-  std::int64_t integer(std::string_view attribute, std::int64_t fallback) const;
+  const Attribute* attribute(std::string_view name) const;  ///< null if it is missing
+  /// The attribute's text; "" if it is missing.
+  std::string_view text(std::string_view name) const;
+  std::int64_t integer(std::string_view name, std::int64_t fallback) const;
   /// The attribute's integers; nullopt if it is missing.
-  std::optional<std::vector<std::int64_t>> integers(std::string_view attribute) const;
+  std::optional<std::vector<std::int64_t>> integers(std::string_view name) const;
 };
 
 struct Model {
@@ -207,15 +211,15 @@ namespace rules {
 
 // shape_rules_of_layers.cpp
 Rule same, dropout, cast, elementwise, comparison, where, normalization, conv, conv_transpose, pool,
-    global_pool, matmul, gemm, einsum, quantize, dequantize, dynamic_quantize, recurrent, reduce,
-    loss;
+    global_pool, grid_sample, regions, matmul, gemm, einsum, quantize, dequantize, dynamic_quantize,
+    recurrent, reduce, loss;
 
 // shape_rules_of_views.cpp
 Rule reshape, flatten, transpose, squeeze, unsqueeze, concat, split, slice, gather, gather_elements,
     gather_nd, expand, tile, pad, resize, blocks, top_k, one_hot;
 
 // values.cpp
-Rule shape_of, size_of, constant, constant_of_shape, range;
+Rule shape_of, size_of, constant, constant_of_shape, random, range;
 
 }  // namespace rules
 

@@ -13,9 +13,10 @@ void dropout(Inference& n) {
   if (n.shape(0) != nullptr) n.set(*n.shape(0), ElementType::boolean, 1);
 }
 
+/// The type is that of the attribute or, without it, of the last input.
 void cast(Inference& n) {
-  const std::int64_t to = n.node.integer("to", 0);
-  const auto type = to > 0 && to < 32 ? static_cast<ElementType>(to) : ElementType::unknown;
+  const std::int64_t to = n.node.integer("to", n.node.integer("dtype", 0));
+  const auto type = to > 0 && to < 32 ? static_cast<ElementType>(to) : n.type(n.in.size() - 1);
   if (n.shape(0) != nullptr) n.set(*n.shape(0), type);
   each_value(n);
 }
@@ -102,9 +103,7 @@ void window(Inference& n, const Integers& kernel, std::int64_t channels) {
   if (kernel.size() != rank) return;
   const auto strides = n.node.integers("strides"), dilations = n.node.integers("dilations"),
              pads = n.node.integers("pads");
-  const auto padding = n.node.attributes.find("auto_pad");
-  const bool same_size =
-      padding != n.node.attributes.end() && padding->second.s.starts_with("SAME");
+  const bool same_size = n.node.text("auto_pad").starts_with("SAME");
   Shape y{x[0], channels};
   for (std::size_t i = 0; i < rank; ++i) {
     const std::int64_t stride = at_or(strides, i, 1);
@@ -135,9 +134,7 @@ void conv_transpose(Inference& n) {
   const auto strides = n.node.integers("strides"), dilations = n.node.integers("dilations"),
              pads = n.node.integers("pads"), more = n.node.integers("output_padding"),
              stated = n.node.integers("output_shape");
-  const auto padding = n.node.attributes.find("auto_pad");
-  const bool times_stride =
-      padding != n.node.attributes.end() && padding->second.s.starts_with("SAME");
+  const bool times_stride = n.node.text("auto_pad").starts_with("SAME");
   const std::int64_t group = n.node.integer("group", 1);
   if (group < 1 || group > most_dim || w[1] > most_dim / group) return;
   Shape y{x[0], w[1] * group};
@@ -170,6 +167,26 @@ void global_pool(Inference& n) {
   y[0] = (*n.shape(0))[0];
   y[1] = (*n.shape(0))[1];
   n.set(y, n.type(0));
+}
+
+/// A grid of points [batch, sides..., coordinates] in [batch, channels, sides...].
+void grid_sample(Inference& n) {
+  if (n.shape(0) == nullptr || n.shape(1) == nullptr) return;
+  Shape y = *n.shape(1);
+  if (y.size() < 3 || n.shape(0)->size() != y.size()) return;
+  y.pop_back();
+  y.insert(y.begin() + 1, (*n.shape(0))[1]);
+  n.set(y, n.type(0));
+}
+
+/// Regions [number, 4 or 5] of [batch, channels, height, width].
+void regions(Inference& n) {
+  if (n.shape(0) == nullptr || n.shape(1) == nullptr) return;
+  if (n.shape(0)->size() != 4 || n.shape(1)->empty()) return;
+  const auto sides = n.node.integers("pooled_shape");
+  n.set({n.shape(1)->front(), (*n.shape(0))[1], at_or(sides, 0, n.node.integer("output_height", 1)),
+         at_or(sides, 1, n.node.integer("output_width", 1))},
+        n.type(0));
 }
 
 void matmul(Inference& n) {
@@ -253,8 +270,7 @@ void reduce(Inference& n) {
 
 /// SoftmaxCrossEntropyLoss and NegativeLogLikelihoodLoss.
 void loss(Inference& n) {
-  const auto how = n.node.attributes.find("reduction");
-  const bool none = how != n.node.attributes.end() && how->second.s == "none";
+  const bool none = n.node.text("reduction") == "none";
   if (!none) n.set({}, n.type(0));
   if (none && n.shape(1) != nullptr) n.set(*n.shape(1), n.type(0));
   if (n.shape(0) != nullptr) n.set(*n.shape(0), n.type(0), 1);

@@ -258,11 +258,16 @@ void tile(Inference& n) {
 }
 
 void pad(Inference& n) {
-  const auto pads = n.list("pads", 1);
-  if (n.shape(0) == nullptr || !pads || pads->size() != 2 * n.shape(0)->size()) return;
+  const auto pads = n.list("pads", 1), axes = n.list("", 3);
+  if (n.shape(0) == nullptr || !pads || n.hidden("", 3)) return;
   Shape y = *n.shape(0);
-  for (std::size_t i = 0; i < y.size(); ++i)
-    y[i] += at_or(pads, i, 0) + at_or(pads, i + y.size(), 0);
+  const std::size_t count = axes ? axes->size() : y.size();
+  if (pads->size() != 2 * count) return;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto axis = axis_of(at_or(axes, i, static_cast<std::int64_t>(i)), y.size());
+    if (!axis) return;
+    y[*axis] += at_or(pads, i, 0) + at_or(pads, i + count, 0);
+  }
   n.set(y, n.type(0));
 }
 
@@ -270,25 +275,33 @@ void resize(Inference& n) {
   if (n.shape(0) == nullptr) return;
   const Shape& x = *n.shape(0);
   // Sizes or scales are given for all dimensions, or for those in `axes`. Opset 10 and Upsample
-  // have no input `roi` before the scales.
+  // have no input `roi` before the scales, and Upsample of opset 7 has them as an attribute.
   const auto axes = n.node.integers("axes");
   const bool early = n.node.op_type == "Upsample" || n.opset < 11;
-  const TensorInfo* scales = n.input(early ? 1 : 2);
+  const Attribute* stated = n.node.attribute("scales");
   const std::size_t count = axes ? axes->size() : x.size();
-  const auto lengths = n.list("", 3);
+  const bool by_size = n.values(3) != nullptr && n.values(3)->size() == count;
+  const Values* given = by_size             ? n.values(3)
+                        : stated != nullptr ? &stated->floats
+                                            : n.values(early ? 1 : 2);
+  if (given == nullptr || given->size() != count || count == 0) return;
+  std::vector<std::size_t> which;
+  Values scales;  // [which]
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto axis = axis_of(at_or(axes, i, static_cast<std::int64_t>(i)), x.size());
+    if (!axis) return;
+    which.push_back(*axis);
+    scales.push_back((*given)[i] / (by_size ? static_cast<double>(x[*axis]) : 1.0));
+  }
+  const std::string_view policy = by_size ? n.node.text("keep_aspect_ratio_policy") : "";
+  if (policy == "not_larger") scales.assign(count, *std::ranges::min_element(scales));
+  if (policy == "not_smaller") scales.assign(count, *std::ranges::max_element(scales));
   Shape y = x;
   for (std::size_t i = 0; i < count; ++i) {
-    const auto axis = axis_of(axes ? (*axes)[i] : static_cast<std::int64_t>(i), x.size());
-    if (!axis) return;
-    if (lengths && lengths->size() == count) {
-      y[*axis] = (*lengths)[i];
-    } else if (scales != nullptr && scales->values && scales->values->size() == count) {
-      const double dim = std::floor(static_cast<double>(x[*axis]) * (*scales->values)[i]);
-      if (!(dim >= 0 && dim <= static_cast<double>(most_dim))) return;
-      y[*axis] = static_cast<std::int64_t>(dim);
-    } else {
-      return;
-    }
+    const double dim =
+        std::floor(static_cast<double>(x[which[i]]) * scales[i] + (by_size ? 0.5 : 0.0));
+    if (!(dim >= 0 && dim <= static_cast<double>(most_dim))) return;
+    y[which[i]] = static_cast<std::int64_t>(dim);
   }
   n.set(y, n.type(0));
 }

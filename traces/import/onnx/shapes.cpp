@@ -61,17 +61,19 @@ struct Row {
 constexpr Row rows[] = {
     {rules::same,
      "Relu Sigmoid Tanh Erf Gelu LeakyRelu Elu Selu Celu Exp Log Sqrt Neg Abs Softplus Softsign "
-     "HardSigmoid HardSwish Mish ThresholdedRelu Clip Identity Softmax LogSoftmax Hardmax "
+     "HardSigmoid HardSwish Mish ThresholdedRelu Shrink Clip Identity Softmax LogSoftmax Hardmax "
      "Reciprocal Floor Ceil Round Sign Not Sin Cos Tan Asin Acos Atan Sinh Cosh PRelu LRN Trilu "
      "CumSum LpNormalization MeanVarianceNormalization InstanceNormalization GroupNormalization "
-     "Swish FastGelu QuickGelu BiasGelu ScatterND ScatterElements Scatter RandomNormalLike "
-     "RandomUniformLike Bernoulli EyeLike ReverseSequence"},
+     "Swish FastGelu QuickGelu BiasGelu ScatterND ScatterElements Scatter ReverseSequence Asinh "
+     "Acosh Atanh BitwiseNot RotaryEmbedding"},
     {rules::quantize, "QuantizeLinear"},
     {rules::dequantize, "DequantizeLinear"},
     {rules::dynamic_quantize, "DynamicQuantizeLinear"},
     {rules::dropout, "Dropout"},
-    {rules::cast, "Cast"},
-    {rules::elementwise, "Add Sub Mul Div Pow Min Max Mean Sum Mod And Or Xor BitShift"},
+    {rules::cast, "Cast CastLike EyeLike Bernoulli RandomNormalLike RandomUniformLike"},
+    {rules::elementwise,
+     "Add Sub Mul Div Pow Min Max Mean Sum Mod And Or Xor BitShift BitwiseAnd BitwiseOr "
+     "BitwiseXor"},
     {rules::comparison, "Equal Greater Less GreaterOrEqual LessOrEqual IsNaN IsInf"},
     {rules::where, "Where"},
     {rules::normalization,
@@ -81,6 +83,8 @@ constexpr Row rows[] = {
     {rules::conv_transpose, "ConvTranspose"},
     {rules::pool, "MaxPool AveragePool LpPool"},
     {rules::global_pool, "GlobalAveragePool GlobalMaxPool GlobalLpPool"},
+    {rules::grid_sample, "GridSample"},
+    {rules::regions, "RoiAlign MaxRoiPool"},
     {rules::matmul, "MatMul MatMulInteger QLinearMatMul FusedMatMul MatMulNBits"},
     {rules::gemm, "Gemm FusedGemm"},
     {rules::einsum, "Einsum"},
@@ -103,6 +107,7 @@ constexpr Row rows[] = {
     {rules::size_of, "Size"},
     {rules::constant, "Constant"},
     {rules::constant_of_shape, "ConstantOfShape"},
+    {rules::random, "RandomNormal RandomUniform"},
     {rules::range, "Range"},
     {rules::reduce,
      "ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd ReduceL1 ReduceL2 ReduceLogSum "
@@ -128,9 +133,7 @@ Rule* rule_of(std::string_view op) {
 
 std::optional<EinsumDims> einsum_dims(const Node& node,
                                       const std::vector<const TensorInfo*>& inputs) {
-  const auto equation = node.attributes.find("equation");
-  if (equation == node.attributes.end()) return std::nullopt;
-  std::string text = equation->second.s;
+  std::string text(node.text("equation"));
   std::erase(text, ' ');
   const std::size_t arrow = text.find("->");
   const std::string read = text.substr(0, arrow);

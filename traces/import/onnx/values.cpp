@@ -127,32 +127,36 @@ void size_of(Inference& n) {
 
 void constant(Inference& n) {
   if (n.out.empty()) return;
-  const auto tensor = n.node.attributes.find("value");
-  if (tensor != n.node.attributes.end() && tensor->second.tensor) {
-    n.out[0] = *tensor->second.tensor;
-  } else if (n.node.attributes.contains("value_int")) {
-    n.set({}, ElementType::int64);
-    n.set_values({static_cast<double>(n.node.integer("value_int", 0))});
-  } else if (const auto ints = n.node.integers("value_ints")) {
-    n.set({static_cast<std::int64_t>(ints->size())}, ElementType::int64);
-    n.set_values(Values(ints->begin(), ints->end()));
-  } else if (n.node.attributes.contains("value_float")) {
-    n.set({}, ElementType::float32);
+  for (const auto& [name, a] : n.node.attributes) {
+    if (name == "value" && a.tensor) n.out[0] = *a.tensor;
+    if (!name.starts_with("value_")) continue;
+    const bool real = name.starts_with("value_float");
+    Values values = real ? a.floats : Values(a.ints.begin(), a.ints.end());
+    if (name == "value_int") values = {static_cast<double>(a.i)};
+    if (real || name.starts_with("value_int"))
+      n.set(name.ends_with('s') ? Shape{static_cast<std::int64_t>(values.size())} : Shape{},
+            real ? ElementType::float32 : ElementType::int64);
+    n.set_values(std::move(values));
   }
 }
 
 void constant_of_shape(Inference& n) {
   const auto dims = n.list("", 0);
   if (!dims) return;
-  const auto given = n.node.attributes.find("value");
-  const TensorInfo* value =
-      given != n.node.attributes.end() && given->second.tensor ? &*given->second.tensor : nullptr;
+  const Attribute* given = n.node.attribute("value");
+  const TensorInfo* value = given != nullptr && given->tensor ? &*given->tensor : nullptr;
   n.set(*dims, value != nullptr ? value->type : ElementType::float32);
   const bool known = value == nullptr || (value->values && value->values->size() == 1);
   const std::int64_t count = n.out.empty() ? -1 : n.out[0].elements().value_or(-1);
   if (known && count >= 0 && count <= static_cast<std::int64_t>(most_values))
     n.set_values(
         Values(static_cast<std::size_t>(count), value == nullptr ? 0 : value->values->front()));
+}
+
+void random(Inference& n) {
+  const std::int64_t type = n.node.integer("dtype", 1);
+  if (const auto dims = n.node.integers("shape"); dims && type > 0 && type < 32)
+    n.set(*dims, static_cast<ElementType>(type));
 }
 
 void range(Inference& n) {

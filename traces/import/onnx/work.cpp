@@ -26,11 +26,10 @@ bool is_weight_input(const Node& node, std::size_t i) {
 }  // namespace
 
 const TensorInfo* constant_weight(const Node& node) {
-  const auto value = node.attributes.find("value");
-  if (node.op_type != "Constant" || node.outputs.empty() || value == node.attributes.end() ||
-      !value->second.tensor)
+  const Attribute* value = node.attribute("value");
+  if (node.op_type != "Constant" || node.outputs.empty() || value == nullptr || !value->tensor)
     return nullptr;
-  const TensorInfo& tensor = *value->second.tensor;
+  const TensorInfo& tensor = *value->tensor;
   const bool floats = tensor.type == ElementType::float32 || tensor.type == ElementType::float16 ||
                       tensor.type == ElementType::bfloat16 || tensor.type == ElementType::float64;
   const bool many = tensor.elements().value_or(0) > static_cast<std::int64_t>(most_values);
@@ -101,7 +100,14 @@ std::optional<std::int64_t> multiply_adds(const Node& node,
                  times(product(*shape(out, 0)), std::max<std::int64_t>(0, node.integer("K", 0))));
   const Shape *x = shape(in, 0), *w = shape(in, op.starts_with("QLinear") ? 3 : 1),
               *y = shape(out, 0);
-  if (x == nullptr || w == nullptr || y == nullptr) return std::nullopt;
+  if (x == nullptr || w == nullptr) return std::nullopt;
+  if (one_of(op, {"LSTM", "GRU", "RNN"}) && x->size() == 3 && shape(in, 2) != nullptr) {
+    // Per step and sample: the matmuls of the input and of the hidden state. Output 0 may be
+    // absent.
+    const std::int64_t cells = times((*x)[0], (*x)[1]);
+    return times(2, times(cells, std::min(most, product(*w) + product(*shape(in, 2)))));
+  }
+  if (y == nullptr) return std::nullopt;
   if (op == "ConvTranspose" && w->size() > 1)
     return times(2, times(product(*x), product(std::span(*w).subspan(1))));
   if (one_of(op, {"Conv", "ConvInteger", "QLinearConv", "FusedConv"}) && w->size() > 1)
@@ -111,11 +117,6 @@ std::optional<std::int64_t> multiply_adds(const Node& node,
   if (one_of(op, {"MatMul", "MatMulInteger", "QLinearMatMul", "FusedMatMul"}) && !x->empty()) {
     const bool transposed = node.integer("transA", 0) != 0 && x->size() > 1;
     return times(2, times(product(*y), transposed ? (*x)[x->size() - 2] : x->back()));
-  }
-  if (one_of(op, {"LSTM", "GRU", "RNN"}) && x->size() == 3 && shape(in, 2) != nullptr) {
-    // Per step and sample: the matmuls of the input and of the hidden state.
-    const std::int64_t cells = times((*x)[0], (*x)[1]);
-    return times(2, times(cells, std::min(most, product(*w) + product(*shape(in, 2)))));
   }
   return std::nullopt;
 }
