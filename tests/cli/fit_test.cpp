@@ -19,8 +19,7 @@ const Json& way_called(const Json& answer, const char* name) {
 }  // namespace
 
 TEST_SUITE("fit") {
-  TEST_CASE_FIXTURE(Session,
-                    "Llama 3 8B in 16 bits fits an RTX 4080 with 4096 tokens, not with 8192") {
+  TEST_CASE_FIXTURE(Session, "Llama 3 8B in 16 bits fits an RTX 4080 with 4096 tokens, not 8192") {
     // Weights without the table: 15 009 857 536 B = 13.98 GiB; a token takes 131 072 B; the scores
     // of a prompt's 512 tokens take 6 B for each head and token of the cache: 384 and 768 MiB.
     const std::string ask = "fit llama:size=3-8b,dtype=fp16 --gpus 1xrtx_4080 --context ";
@@ -99,10 +98,8 @@ TEST_SUITE("fit") {
     std::size_t number = 1;
     while (path["ways"][number - 1]["name"] != "as is") ++number;
     const auto exported = [&](const std::string& format) {
-      const auto ran = run("fit config.json" + gpus + " --export " + format + " -o out --way " +
-                           std::to_string(number));
-      CAPTURE(ran.err);
-      REQUIRE(ran.code == 0);
+      runs("fit config.json" + gpus + " --export " + format + " -o out --way " +
+           std::to_string(number));
       return read("out");
     };
     const Json map = Json::parse(exported("accelerate"));
@@ -155,8 +152,7 @@ TEST_SUITE("fit") {
 
   // A layer of Llama 3 8B is 218 103 808 numbers in 16 bits and two norms of 4096 in 32. From 3 GB
   // the table of words takes 1.05 GB, and two copies of a layer on its way from the disk 0.87 GB.
-  TEST_CASE_FIXTURE(Session,
-                    "weights that the host has no memory for wait on a disk, at its rate") {
+  TEST_CASE_FIXTURE(Session, "weights for which the host has no memory wait on a disk") {
     const std::string ask =
         "fit llama:size=3-8b --gpus 1xrtx_3060 --context 2048 --cpu-memory 3GB --disk '3.5 GB/s'";
     const Json ways = json(ask)["ways"];

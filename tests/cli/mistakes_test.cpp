@@ -157,8 +157,7 @@ TEST_SUITE("cli") {
     CHECK(answer.ends_with(" -> op19 -> (4980 more) -> op0\n"));
   }
 
-  TEST_CASE_FIXTURE(Session,
-                    "a placement file of status infeasible, or with split groups, is reported") {
+  TEST_CASE_FIXTURE(Session, "a placement of status infeasible, or with split groups") {
     write("none.json", R"({"format": "baechi-placement", "version": 1,
       "status": "infeasible", "detail": "no"})");
     const auto none = run("simulate toy.json --placement none.json " + two_gpus);
@@ -176,8 +175,7 @@ TEST_SUITE("cli") {
                 "split        1 colocation group: 'together' ('a' is on gpu0, 'b' on gpu1)\n"));
   }
 
-  TEST_CASE_FIXTURE(Session,
-                    "an output that cannot be written is a mistake, with path and reason") {
+  TEST_CASE_FIXTURE(Session, "an output that cannot be written is refused, with the reason") {
     write("s.yaml",
           "name: s\ngraph: {import: toy.json}\nplacers: [single]\n"
           "cluster: {devices: {count: 1, memory: 1 MB}}\n");

@@ -24,8 +24,7 @@ TEST_SUITE("cli") {
   }
 
   // A recorded step of 755 ops whose weights and activations barely fit two devices.
-  TEST_CASE_FIXTURE(Session,
-                    "an infeasible result is reported; with fallback the placer used is named") {
+  TEST_CASE_FIXTURE(Session, "an infeasible result is reported; fallback names its placer") {
     const std::string tight = "place " + source_dir() +
                               "/traces/data/transformer_small_train.trace.json.zst --devices 2 "
                               "--memory '115 MiB' --bandwidth '5.7 GB/s' --latency '134 us' ";
@@ -90,8 +89,7 @@ placers: [round_robin, single]
     CHECK(holds(run(tight).out, "infeasible"));
   }
 
-  TEST_CASE_FIXTURE(Session,
-                    "a placement that runs out of memory has no step time, but an OOM report") {
+  TEST_CASE_FIXTURE(Session, "a placement that runs out of memory has an OOM report") {
     const Json placed = json("place toy.json --placer single --devices 2 --memory '999 B'");
     CHECK(placed["status"] == "oom");
     CHECK(placed["step_time_us"].is_null());

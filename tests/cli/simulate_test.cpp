@@ -55,8 +55,7 @@ TEST_SUITE("cli") {
                 "has one time per op for all device types: none is of 'v100'\n"));
   }
 
-  TEST_CASE_FIXTURE(Session,
-                    "a type of the trace's own is meant before a known one with a name like it") {
+  TEST_CASE_FIXTURE(Session, "a type of the trace's own goes before a known one of like name") {
     graph("own.json", "a0,@T4=10k,@V100=3k");
     for (const auto& [type, us] : {std::pair("T4", 10.0), std::pair("V100", 3.0)})
       CHECK(json(fmt::format("place own.json --kind {} {}", type, two_gpus))["step_time_us"] == us);
@@ -89,8 +88,7 @@ TEST_SUITE("cli") {
     CHECK(step["step_time_us"] == 194.176);
   }
 
-  TEST_CASE_FIXTURE(Session,
-                    "out of memory is a result: the failed allocation and the live memory") {
+  TEST_CASE_FIXTURE(Session, "out of memory is a result: the allocation and the live memory") {
     const std::string tight =
         "simulate toy.json --placement split.json --devices 2 --memory '999 B'";
     const Json step = json(tight);
@@ -132,8 +130,7 @@ TEST_SUITE("cli") {
     CHECK(holds(read("stages.trace.json"), "a#7"));
   }
 
-  TEST_CASE_FIXTURE(Session,
-                    "simulate pipelines the micro-batches of a training graph by any schedule") {
+  TEST_CASE_FIXTURE(Session, "simulate pipelines a training graph by any schedule") {
     // Stage 0: f0 11 us, b0 22 us; stage 1: f1 7 us, b1 14 us. Stage 0 is always busy: 33 us.
     const char* ops = "f0=11k,w10 -0> f1=7k,w10 -0> b1=14k,b -0> b0=22k,b; f0 -0> b0";
     graph("train.json", ops);
@@ -293,8 +290,7 @@ TEST_SUITE("cli") {
     CHECK(answer["oom"]["live"][0]["name"] == "x");
   }
 
-  TEST_CASE_FIXTURE(Session,
-                    "explain --against: the difference of two placements by cause adds up") {
+  TEST_CASE_FIXTURE(Session, "explain --against: the difference by cause adds up") {
     // split: a 0-10, copy 10-11, b 11-31, c 31-61. One device: a, b, c follow each other, 60 us, of
     // which c waits 20 for b.
     run("place toy.json --placer single -o one.json " + two_gpus);
@@ -311,8 +307,7 @@ TEST_SUITE("cli") {
     CHECK(holds(run(both).out, "split.json"));
   }
 
-  TEST_CASE_FIXTURE(Session,
-                    "explain --run takes a run of results, and refuses results of other files") {
+  TEST_CASE_FIXTURE(Session, "explain --run takes a run, and refuses results of other files") {
     const std::string scenario =
         "name: s\ngraph: {import: toy.json}\nplacers: [single, round_robin]\n"
         "cluster: {devices: {count: 2, memory: 1 MB}, link: {bandwidth: 1 GB/s, latency: 0 us}}\n";

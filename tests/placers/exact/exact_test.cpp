@@ -276,8 +276,7 @@ TEST_SUITE("exact") {
     CHECK(proved > solved / 2);
   }
 
-  TEST_CASE(
-      "mip_latency finds the placement of least latency, an accelerator's part in one piece") {
+  TEST_CASE("mip_latency finds the least latency, an accelerator's part in one piece") {
     const auto exact = placer("mip_latency", {{"parts", {"1", "", {}}}}),
                start =
                    placer("mip_latency", {{"parts", {"1", "", {}}}, {"max_nodes", {"0", "", {}}}});

@@ -294,8 +294,7 @@ TEST_SUITE("resumable_run") {
     CHECK(run.remaining().size() == swept_runs - 16);
   }
 
-  TEST_CASE_FIXTURE(Swept,
-                    "a process that waited for one that ended normally creates its own journal") {
+  TEST_CASE_FIXTURE(Swept, "a process that waited for one that ended has its own journal") {
     auto ending =
         std::make_unique<ResumableRun>(folder.file("r"), sweep, shard_runs(sweep, 1, 12), false);
     ending->run(ending->remaining(), {});
