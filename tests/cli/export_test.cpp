@@ -147,8 +147,8 @@ engine: {transfers: duplex}
   // 10-12, 12-15, 15-17. A GPU of 100 MB has no place for the updates' 80 MB each.
   TEST_CASE_FIXTURE(Session, "an optimizer on the host works while the backward pass goes on") {
     graph("t.json",
-          "f0=0,w20M -0> f1=0,w20M -0> b1=5M,b:f1 -0> b0=5M,b:f0; b1 -20M> u1=3M,w80M,u; "
-          "b0 -20M> u0=3M,w80M,u");
+          "f0=0,w20M -0> f1=0,w20M -0> b1=5M,b:f1 -h0> .; b1 -20M> u1=3M,w80M,u; "
+          "b1 -h> b0=5M,b:f0 -20M> u0=3M,w80M,u");
     write("s.yaml", R"(graph: {import: t.json}
 cluster:
   devices: [{memory: 100 MB}, {kind: host, name: host, memory: 1 GB}]

@@ -142,20 +142,6 @@ TEST_SUITE("cli") {
           "zero.json: graph: the name of op 0, 'a...', has a zero byte\n");
   }
 
-  TEST_CASE_FIXTURE(Session,
-                    "output to a device or pipe is written to it and does not replace it") {
-    const std::string simulate = "simulate toy.json --placement split.json " + two_gpus;
-    REQUIRE(std::filesystem::is_character_file("/dev/full"));
-    const auto full = run(simulate + " --timeline /dev/full");
-    CHECK(full.code == 2);
-    CHECK(full.err == "/dev/full: cannot be written: No space left on device\n");
-    CHECK(std::filesystem::is_character_file("/dev/full"));
-    runs(simulate + " --timeline /dev/null");
-    CHECK(std::filesystem::is_character_file("/dev/null"));
-    refuses(simulate + " --timeline /nowhere/t.json",
-            "/nowhere/t.json: cannot be written: No such file or directory");
-  }
-
   TEST_CASE_FIXTURE(Session, "a cycle of many ops is one line that names the first twenty") {
     std::string ops, edges;
     for (int i = 0; i < 5000; ++i) {

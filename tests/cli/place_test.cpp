@@ -100,15 +100,6 @@ placers: [round_robin, single]
     CHECK(json("simulate toy.json --placement oom.json " + two_gpus)["status"] == "ok");
   }
 
-  TEST_CASE_FIXTURE(Session, "an external program can be the placer") {
-    write("mine.sh", "#!/bin/sh\ncat >/dev/null\ncat split.json\n");
-    const auto placed = run("place toy.json --format json --placer exec:./mine.sh " + two_gpus,
-                            "chmod +x mine.sh && {}");
-    CAPTURE(placed.err);
-    REQUIRE(placed.code == 0);
-    CHECK(Json::parse(placed.out)["placement"] == Json{{"a", 0}, {"b", 1}, {"c", 1}});
-  }
-
   TEST_CASE_FIXTURE(Session, "--reserve keeps memory free, and 'spare' says what is left") {
     // a's output: 1000 B of 1 MB on one device.
     const std::string one = "place toy.json " + two_gpus;

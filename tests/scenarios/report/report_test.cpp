@@ -355,19 +355,6 @@ TEST_SUITE("report") {
         "--step 99: no run of which there is a picture (those: "));
   }
 
-  TEST_CASE("baechi run --timelines overrides the scenario") {
-    const TemporaryFolder folder;
-    const std::string scenario = folder.write("s.yaml", swept_text);
-    const std::string command =
-        program() + " run '" + scenario + "' --quiet --out '" + folder.file("r") + "' --timelines ";
-    REQUIRE(shell(folder, command + "best") == 0);
-    std::size_t files = 0;
-    for (const auto& entry : std::filesystem::directory_iterator(folder.file("r")))
-      files += entry.path().string().ends_with(".trace.json.gz") ? 1U : 0U;
-    CHECK(files == 2);
-    CHECK(shell(folder, command + "some") == 2);
-  }
-
   TEST_CASE("the tab Utilisation: a table, and roofline points, of graphs with the ops' work") {
     const TemporaryFolder folder;
     const std::string text = R"(
