@@ -148,10 +148,13 @@ void read_collectives(const ClusterFlags& flags, ClusterChoice& cluster) {
                             : make_collectives(choice.name, choice.options, "--collectives");
 }
 
-/// Adds a host whose memory holds weights that wait: a way to it for each device, which has lanes
-/// of its own.
+/// Adds a host whose memory holds weights that wait, with a way to it for each device, which has
+/// lanes of its own, and a disk behind it.
 void add_host(const ClusterFlags& flags, FlagReader& reader, ClusterChoice& cluster) {
-  if (flags.cpu_memory.empty()) return;
+  if (flags.cpu_memory.empty()) {
+    if (!flags.disk.empty()) reader.mistakes().add(disk_needs_host);
+    return;
+  }
   DeviceChoice host{.count = 0, .name = "host", .kind = "host"};
   host.memory =
       reader.read<Bytes>("--cpu-memory", flags.cpu_memory, {}, parse_bytes, "a size such as 64GB");
@@ -162,6 +165,11 @@ void add_host(const ClusterFlags& flags, FlagReader& reader, ClusterChoice& clus
     cluster.links.push_back({.from = g, .to = cluster.devices.size(), .link = link});
   }
   cluster.devices.push_back(std::move(host));
+  if (const auto disk = read_disk(flags.disk, reader.mistakes())) {
+    cluster.links.push_back(
+        {.from = cluster.devices.size() - 1, .to = cluster.devices.size(), .link = *disk});
+    cluster.devices.push_back({.name = "disk", .kind = "disk", .memory = unlimited});
+  }
 }
 
 Platform from_flags(const ClusterFlags& flags) {
@@ -264,6 +272,8 @@ void add_cluster_flags(CLI::App& verb, ClusterFlags& flags) {
           "Memory of each device, such as '8 GiB' or 24G, or a list by device [of its type]"),
       add("--cpu-memory", flags.cpu_memory, "SIZE",
           "Memory of the host where weights may wait if the devices are too small [none]"),
+      add("--disk", flags.disk, "RATE",
+          "Rate of a disk, such as '3.5 GB/s', where weights may wait, too [none]"),
       add("--host-link", flags.host_link, "NAME",
           "Link between a device and the host ('baechi list links') [pcie4_h2d]"),
       add("--memory-fraction", flags.memory_fraction, "F",
@@ -340,6 +350,14 @@ bool names_cluster(const ClusterFlags& flags) {
 Bytes read_reserve(const std::string& text) {
   if (const auto reserve = parse_bytes(text)) return *reserve;
   throw InputError(fmt::format("--reserve: '{}' is not a size such as '1 GiB'", text));
+}
+
+std::optional<Link> read_disk(const std::string& text, Mistakes& mistakes) {
+  if (const auto rate = parse_bandwidth(text); rate && *rate > Bandwidth{})
+    return Link{.bandwidth = *rate, .latency = std::chrono::microseconds{100}};
+  if (!text.empty())
+    mistakes.add(fmt::format("--disk: '{}' is not a rate such as '3.5 GB/s'", text));
+  return std::nullopt;
 }
 
 Bytes usual_reserve(Bytes memory) {

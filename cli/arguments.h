@@ -65,12 +65,16 @@ CLI::IsMember one_of() {
 /// The CLUSTER flags as typed; "": not given.
 struct ClusterFlags {
   std::string devices, kind, memory, memory_fraction, link, bandwidth, latency, transfers,
-      semantics, queue, collectives, cpu_memory, host_link = "pcie4_h2d";
+      semantics, queue, collectives, cpu_memory, disk, host_link = "pcie4_h2d";
   bool no_cache = false, no_overlap = false;
   std::string scenario;
   std::vector<std::string> sets;  ///< KEY=VALUE: overrides a dotted key of the scenario
   Bytes reserve{};                ///< of the memory of each device: not for placements
 };
+/// The argument of --disk, if there is one: a read takes 100 us besides, as on an NVMe disk.
+std::optional<Link> read_disk(const std::string& text, Mistakes& mistakes);
+constexpr const char* disk_needs_host =
+    "--disk needs --cpu-memory, by way of which its weights come";
 /// The argument of --reserve. Throws InputError.
 Bytes read_reserve(const std::string& text);
 /// What a framework's runtime takes of a GPU besides tensors: the kernels that are loaded take 1 to

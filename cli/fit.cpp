@@ -19,8 +19,6 @@ struct FitArguments {
   bool train = false;
 };
 
-constexpr Duration disk_latency = std::chrono::microseconds{100};  ///< of a read of an NVMe disk
-
 /// A kind of link of the device table, with its evidence.
 Link link_of(const std::string& name, const char* flag, std::vector<Evidence>& evidence) {
   const auto& links = built_in_devices().links;
@@ -86,12 +84,8 @@ FitQuestion question_of(const FitArguments& a) {
   mistakes.attempt([&] {
     if (!a.cpu_memory.empty()) q.host = size_of(a.cpu_memory, "--cpu-memory");
   });
-  if (const auto rate = parse_bandwidth(a.disk); rate && *rate > Bandwidth{})
-    q.disk = Link{.bandwidth = *rate, .latency = disk_latency};
-  else if (!a.disk.empty())
-    mistakes.add(fmt::format("--disk: '{}' is not a rate such as '3.5 GB/s'", a.disk));
-  if (q.disk && q.host == Bytes{})
-    mistakes.add("--disk needs --cpu-memory, by way of which its weights come");
+  q.disk = read_disk(a.disk, mistakes);
+  if (q.disk && q.host == Bytes{}) mistakes.add(disk_needs_host);
   if (!a.train && a.lora_rank > 0) mistakes.add("--lora-rank needs --train");
   if (a.train && q.disk) mistakes.add("--disk: in training no weights wait on a disk");
   mistakes.attempt([&] { q.between = link_of(a.link, "--link", q.links); });

@@ -43,8 +43,7 @@ TEST_SUITE("repository") {
     check_by("tests/mutants/mutants.py", "--list");
   }
 
-  TEST_CASE(
-      "no function of an unnamed namespace overloads one of another source of its unity build") {
+  TEST_CASE("no function of an unnamed namespace overloads one of another source") {
     check_by("tests/layout/unnamed.py", "'" + fs::path(program()).parent_path().string() + "'");
   }
 

@@ -181,17 +181,25 @@ class Ways {
     if (cuda && model.writes && model.weights.empty() && !model.name.ends_with(".gguf"))
       add("vLLM", changed_by(asked, {.variant = {.vllm = true}}));
     if (!answer.fits && model.writes) fewer_tokens(asked);
-    for (const FitChange& change : changes) add(change.name, changed_by(asked, change.change));
-    if (std::ranges::none_of(ways_, &FitWay::fits))
-      for (const FitChange& a : changes)
-        for (const FitChange& b : changes)
-          if (combine(a, b))
-            add(fmt::format("{} + {}", a.name, b.name),
-                changed_by(changed_by(asked, a.change), b.change));
-    std::ranges::stable_sort(ways_, {}, [](const FitWay& way) {
+    std::vector<bool> fits;
+    for (const FitChange& change : changes)
+      fits.push_back(add(change.name, changed_by(asked, change.change)));
+    // What does not fit by itself may, with a second change, be faster than what does.
+    for (std::size_t i = 0; i < changes.size(); ++i)
+      for (const FitChange& b : changes)
+        if (!fits[i] && combine(changes[i], b))
+          add(fmt::format("{} + {}", changes[i].name, b.name),
+              changed_by(changed_by(asked, changes[i].change), b.change));
+    const auto speed = [](const FitWay& way) {
       return std::pair(!way.fits, way.fits ? way.step.count() : way.lacks.count);
+    };
+    // One change that fits stays in the list, however slow.
+    const auto others = std::ranges::stable_partition(ways_, [](const FitWay& way) {
+      return way.fits && way.name.find(" + ") == std::string::npos;
     });
+    std::ranges::stable_sort(others, {}, speed);
     if (ways_.size() > most_ways) ways_.resize(most_ways);
+    std::ranges::stable_sort(ways_, {}, speed);
     for (std::size_t i = 0; i < ways_.size(); ++i)
       if (ways_[i].command.ends_with("--way ")) ways_[i].command += std::to_string(i + 1);
     answer.ways = std::move(ways_);
@@ -201,15 +209,16 @@ class Ways {
   }
 
  private:
-  void add(const std::string& name, FitCase asked) {
+  /// Whether it fits.
+  bool add(const std::string& name, FitCase asked) {
     FitCase without = asked;
     without.elsewhere.experts = 0;
-    if (asked.elsewhere.experts > 0 && trials_.lacking(without) <= Bytes{}) return;
+    if (asked.elsewhere.experts > 0 && trials_.lacking(without) <= Bytes{}) return true;
     FitWay way = trials_.way(name, asked);
     // Nothing waits, or nothing runs on the CPU: this is a way without.
     const bool idle = asked.elsewhere.prefetch ? way.waiting == Bytes{}
                                                : asked.elsewhere.layers && way.cpu_layers == 0;
-    if (idle && way.fits) return;
+    if (idle && way.fits) return true;
     if (way.fits) {
       way.command = command_of(question_, asked, way);
       if (asked.elsewhere.layers)
@@ -221,6 +230,7 @@ class Ways {
       }
     }
     ways_.push_back(std::move(way));
+    return ways_.back().fits;
   }
 
   std::int64_t tokens() const {

@@ -396,8 +396,7 @@ TEST_SUITE("checker") {
     }
   }
 
-  TEST_CASE(
-      "random pipelines of every schedule run as in the strict simulator, to the nanosecond") {
+  TEST_CASE("random pipelines of every schedule run as in the strict simulator, to the ns") {
     std::size_t cases = 0;
     for (std::uint64_t seed = 0; seed < 60; ++seed) {
       for (const ScheduleEntry& entry : schedules()) {

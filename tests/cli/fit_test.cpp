@@ -19,8 +19,7 @@ const Json& way_called(const Json& answer, const char* name) {
 }  // namespace
 
 TEST_SUITE("fit") {
-  TEST_CASE_FIXTURE(Session,
-                    "Llama 3 8B in 16 bits fits an RTX 4080 with 4096 tokens, not with 8192") {
+  TEST_CASE_FIXTURE(Session, "Llama 3 8B in 16 bits fits an RTX 4080 with 4096 tokens, not 8192") {
     // Weights without the table: 15 009 857 536 B = 13.98 GiB; a token takes 131 072 B; the scores
     // of a prompt's 512 tokens take 6 B for each head and token of the cache: 384 and 768 MiB.
     const std::string ask = "fit llama:size=3-8b,dtype=fp16 --gpus 1xrtx_4080 --context ";
@@ -99,10 +98,8 @@ TEST_SUITE("fit") {
     std::size_t number = 1;
     while (path["ways"][number - 1]["name"] != "as is") ++number;
     const auto exported = [&](const std::string& format) {
-      const auto ran = run("fit config.json" + gpus + " --export " + format + " -o out --way " +
-                           std::to_string(number));
-      CAPTURE(ran.err);
-      REQUIRE(ran.code == 0);
+      runs("fit config.json" + gpus + " --export " + format + " -o out --way " +
+           std::to_string(number));
       return read("out");
     };
     const Json map = Json::parse(exported("accelerate"));
@@ -155,13 +152,13 @@ TEST_SUITE("fit") {
 
   // A layer of Llama 3 8B is 218 103 808 numbers in 16 bits and two norms of 4096 in 32. From 3 GB
   // the table of words takes 1.05 GB, and two copies of a layer on its way from the disk 0.87 GB.
-  TEST_CASE_FIXTURE(Session,
-                    "weights that the host has no memory for wait on a disk, at its rate") {
+  TEST_CASE_FIXTURE(Session, "weights for which the host has no memory wait on a disk") {
     const std::string ask =
         "fit llama:size=3-8b --gpus 1xrtx_3060 --context 2048 --cpu-memory 3GB --disk '3.5 GB/s'";
     const Json ways = json(ask)["ways"];
     const auto found = std::ranges::find_if(ways, [](const Json& way) {
-      return way["name"].get<std::string>().ends_with(" on disk") && way["fits"];
+      const std::string name = way["name"];
+      return name.starts_with("offload ") && name.ends_with(" on disk") && way["fits"];
     });
     REQUIRE(found != ways.end());
     const std::string name = (*found)["name"], command = (*found)["command"];
@@ -176,6 +173,12 @@ TEST_SUITE("fit") {
     const Json map = Json::parse(read("device_map.json"));
     for (const auto& [module, device] : map.items()) disks += device == "disk" ? 1U : 0U;
     CHECK(disks == on_disk);
+    const Json step = json(
+        "simulate llama:size=3-8b,dtype=fp16,pass=decode,context=2047 --gpus 1xrtx_3060 "
+        "--placement device_map.json --cpu-memory 3GB --disk '3.5 GB/s'");
+    CHECK(step["step_time_us"].get<double>() > reading);
+    CHECK(step["step_time_us"].get<double>() < 1.5 * reading);
+    refuses("simulate llama --gpus 1xrtx_3060 --disk '3.5 GB/s'", "--disk needs --cpu-memory");
     refuses("fit llama --gpus 1xrtx_3060 --disk '3.5 GB/s'", "--disk needs --cpu-memory");
     refuses("fit llama --gpus 1xrtx_3060 --cpu-memory 3GB --disk fast",
             "--disk: 'fast' is not a rate");
@@ -183,6 +186,22 @@ TEST_SUITE("fit") {
     refuses("fit llama --gpus 1xrtx_3060 --lora-rank 8", "--lora-rank needs --train");
     refuses("fit llama --gpus 1xrtx_3060 --train --cpu-memory 3GB --disk '3.5 GB/s'",
             "--disk: in training no weights wait on a disk");
+  }
+
+  // In 16 bits all layers but a few run on the CPU, from 16 GB of its memory; in 4 bits, too large
+  // for 4 GB by themselves, half of them, from 2.
+  TEST_CASE_FIXTURE(Session, "two changes are faster than one that fits") {
+    const Json ways = json(
+        "fit llama:size=3-8b,dtype=fp16 --gpus 1xrtx_3060 --memory 4GB --cpu-memory 64GB "
+        "--context 2048")["ways"];
+    CHECK(ways[0]["name"].get<std::string>().starts_with("weights q4_k_m + "));
+    const auto one = std::ranges::find_if(ways, [](const Json& way) {
+      const std::string name = way["name"];
+      return name.ends_with("layers on the CPU") && name.find('+') == std::string::npos;
+    });
+    REQUIRE(one != ways.end());
+    CHECK((*one)["fits"]);
+    CHECK((*one)["step_time_us"].get<double>() > 2 * ways[0]["step_time_us"].get<double>());
   }
 
   // 32 experts of 3 x 256 x 512 numbers in 16 bits are 25.2 MB a layer; the rest of a layer and of

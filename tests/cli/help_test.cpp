@@ -114,8 +114,7 @@ TEST_SUITE("cli") {
     refuses("arena dule", "(did you mean 'duel'?)");
   }
 
-  TEST_CASE_FIXTURE(Session,
-                    "a mistyped verb, flag or value is a mistake, with the nearest known name") {
+  TEST_CASE_FIXTURE(Session, "a mistyped verb, flag or value is refused, with the nearest name") {
     const struct {
       std::string arguments, message;
     } mistakes[] = {
@@ -188,8 +187,7 @@ TEST_SUITE("cli") {
     CHECK(json("list placers m_etf")["placers"].size() == 1);
   }
 
-  TEST_CASE_FIXTURE(Session,
-                    "list has the names of scenarios and papers that 'run' and 'paper' accept") {
+  TEST_CASE_FIXTURE(Session, "list has the scenarios and papers that 'run' and 'paper' accept") {
     CHECK(holds(run("list").out, "papers             baechi_socc20 cnn_utilisation"));
     CHECK(holds(run("list scenarios slow_link").out, "scenarios/examples/slow_link.yaml"));
     CHECK(json("list papers").at("papers").front().at("name") == "baechi_socc20");

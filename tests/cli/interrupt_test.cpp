@@ -75,8 +75,7 @@ TEST_SUITE("cli") {
     CHECK(holds(result.err, "interrupted: taking the worst instance so far"));
   }
 
-  TEST_CASE_FIXTURE(Session,
-                    "SIGTERM ends the arena with the finished instances; known.json is unchanged") {
+  TEST_CASE_FIXTURE(Session, "SIGTERM ends the arena with the finished instances") {
     write_arena(*this);
     runs("arena --instances mine --placer single --update-best");
     const std::string known = read("mine/known.json");
@@ -103,8 +102,7 @@ TEST_SUITE("cli") {
               .code == 130);
   }
 
-  TEST_CASE_FIXTURE(Session,
-                    "a file beyond the shell's size limit is an error message, not a signal") {
+  TEST_CASE_FIXTURE(Session, "a file beyond the shell's size limit is an error, not a signal") {
     const auto result = run("trace generate layered ops=20000 -o big.json", "(ulimit -f 8; {})");
     CHECK(result.code == 2);
     CHECK(result.err == "big.json: cannot be written: File too large\n");

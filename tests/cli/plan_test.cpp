@@ -149,8 +149,7 @@ TEST_SUITE("cli") {
             plan);
   }
 
-  TEST_CASE_FIXTURE(Session,
-                    "plan uses equal devices of a scenario, with the scenario's device types") {
+  TEST_CASE_FIXTURE(Session, "plan uses equal devices of a scenario, with its device types") {
     const auto result = [&](const std::string& devices) {
       write("c.yaml",
             "name: c\ngraph: {generate: gpt}\nplacers: [single]\n"

@@ -51,12 +51,11 @@ TEST_SUITE("cli") {
       CHECK(
           holds(evidence[0]["fitted"].get<std::string>(), "products bf16 2886 rows, error 5.5 %"));
     }
-    refuses("run run.yaml --out results --quiet",
-            "has one time per op for all device types: none is of 'v100'\n");
+    CHECK(holds(run("run run.yaml --out results --quiet").err,
+                "has one time per op for all device types: none is of 'v100'\n"));
   }
 
-  TEST_CASE_FIXTURE(Session,
-                    "a type of the trace's own is meant before a known one with a name like it") {
+  TEST_CASE_FIXTURE(Session, "a type of the trace's own goes before a known one of like name") {
     graph("own.json", "a0,@T4=10k,@V100=3k");
     for (const auto& [type, us] : {std::pair("T4", 10.0), std::pair("V100", 3.0)})
       CHECK(json(fmt::format("place own.json --kind {} {}", type, two_gpus))["step_time_us"] == us);
@@ -89,8 +88,7 @@ TEST_SUITE("cli") {
     CHECK(step["step_time_us"] == 194.176);
   }
 
-  TEST_CASE_FIXTURE(Session,
-                    "out of memory is a result: the failed allocation and the live memory") {
+  TEST_CASE_FIXTURE(Session, "out of memory is a result: the allocation and the live memory") {
     const std::string tight =
         "simulate toy.json --placement split.json --devices 2 --memory '999 B'";
     const Json step = json(tight);
@@ -132,10 +130,11 @@ TEST_SUITE("cli") {
     CHECK(holds(read("stages.trace.json"), "a#7"));
   }
 
-  TEST_CASE_FIXTURE(Session,
-                    "simulate pipelines the micro-batches of a training graph by any schedule") {
+  TEST_CASE_FIXTURE(Session, "simulate pipelines a training graph by any schedule") {
     // Stage 0: f0 11 us, b0 22 us; stage 1: f1 7 us, b1 14 us. Stage 0 is always busy: 33 us.
-    graph("train.json", "f0=11k,w10 -0> f1=7k,w10 -0> b1=14k,b -0> b0=22k,b; f0 -0> b0");
+    const char* ops = "f0=11k,w10 -0> f1=7k,w10 -0> b1=14k,b -0> b0=22k,b; f0 -0> b0";
+    graph("train.json", ops);
+    write_graph(file("four.json"), ops, "", 4);
     write("line.json", R"({"format": "baechi-placement", "version": 1,
         "placement": {"f0": 0, "f1": 1, "b1": 1, "b0": 0}})");
     const std::string simulate = "simulate train.json --placement line.json " + two_gpus;
@@ -146,8 +145,6 @@ TEST_SUITE("cli") {
     CHECK(answer["difference"] == "as the objective says");
     CHECK(holds(run(simulate + " --pipeline 1f1b --micro-batches 40").out,
                 "per sample   33.000 us, 3.03e+04 samples/s\n"));
-    std::string four = read("train.json");
-    write("four.json", four.insert(1, "\"batch\": 4, "));
     const std::string of_four = "simulate four.json --placement line.json " + two_gpus +
                                 " --pipeline 1f1b --micro-batches 40";
     const Json by_four = json(of_four)["pipeline"];
@@ -205,7 +202,7 @@ TEST_SUITE("cli") {
           "sweep: {engine.cache_tensors: [false, true]}\n");
     const std::string simulate = "simulate toy.json --placement split.json --scenario s.yaml";
     CHECK(json(simulate)["transfers"] == 2);
-    refuses(simulate, "--set 'engine.cache_tensors=false'");
+    CHECK(holds(run(simulate).err, "--set 'engine.cache_tensors=false'"));
     const Json cached = json(simulate + " --set engine.cache_tensors=true");
     CHECK(cached["transfers"] == 1);
     CHECK(cached["step_time_us"] == 61.0);
@@ -279,26 +276,6 @@ TEST_SUITE("cli") {
     CHECK(holds(other.err, "needs --semantics event, which limits memory"));
   }
 
-  TEST_CASE_FIXTURE(Session,
-                    "explain: the critical path adds up to the step time, waits included") {
-    // a 0-10, its 1000 B 10-11, b 11-31, c 31-61.
-    const Json answer = json("explain toy.json --placement split.json " + two_gpus);
-    CHECK(answer["step_time_us"] == 61.0);
-    double sum = 0.0, what_if = 0.0;
-    std::vector<std::string> kinds;
-    for (const Json& part : answer["critical_path"]) {
-      sum += part["us"].get<double>();
-      kinds.push_back(part["kind"]);
-    }
-    CHECK(sum == doctest::Approx(61.0));
-    CHECK(kinds == std::vector<std::string>{"compute", "transfer", "wait_device", "compute"});
-    CHECK(answer["critical_path"][2]["behind"] == "b");
-    for (const Json& part : answer["what_if"]) what_if += part["us"].get<double>();
-    CHECK(what_if == doctest::Approx(61.0));
-    const auto text = run("explain toy.json --placement split.json " + two_gpus);
-    CHECK(holds(text.out, "'c', queued after 'b' on gpu1"));
-  }
-
   TEST_CASE_FIXTURE(Session, "explain: the OOM report lists live tensors and what keeps them") {
     // The copy of a's 1000 B does not fit while gpu1 holds 1.5 MB of workspace for x.
     graph("tight.json", "x50k,t999500; a10k -1000> b20k");
@@ -313,8 +290,7 @@ TEST_SUITE("cli") {
     CHECK(answer["oom"]["live"][0]["name"] == "x");
   }
 
-  TEST_CASE_FIXTURE(Session,
-                    "explain --against: the difference of two placements by cause adds up") {
+  TEST_CASE_FIXTURE(Session, "explain --against: the difference by cause adds up") {
     // split: a 0-10, copy 10-11, b 11-31, c 31-61. One device: a, b, c follow each other, 60 us, of
     // which c waits 20 for b.
     run("place toy.json --placer single -o one.json " + two_gpus);
@@ -331,8 +307,7 @@ TEST_SUITE("cli") {
     CHECK(holds(run(both).out, "split.json"));
   }
 
-  TEST_CASE_FIXTURE(Session,
-                    "explain --run takes a run of results, and refuses results of other files") {
+  TEST_CASE_FIXTURE(Session, "explain --run takes a run, and refuses results of other files") {
     const std::string scenario =
         "name: s\ngraph: {import: toy.json}\nplacers: [single, round_robin]\n"
         "cluster: {devices: {count: 2, memory: 1 MB}, link: {bandwidth: 1 GB/s, latency: 0 us}}\n";

@@ -115,8 +115,7 @@ TEST_SUITE("cli") {
           column(read("g/results.csv"), "step_time_us"));
   }
 
-  TEST_CASE_FIXTURE(Session,
-                    "GraphML that would be another step is refused; smaller losses are named") {
+  TEST_CASE_FIXTURE(Session, "GraphML of another step is refused; smaller losses are named") {
     write("lanes.json", R"({"format": "baechi-trace", "version": 1, "ops": [
         {"name": "a", "compute_us": 10, "lane": "host", "outputs": [{"bytes": 8, "transfer_us": 1}]},
         {"name": "b", "compute_us": 10}, {"name": "c"}],

@@ -112,8 +112,7 @@ TEST_SUITE("placers") {
     CHECK(found.how.ends_with(" moves that lessen the memory missing"));
   }
 
-  TEST_CASE(
-      "with few placements the shortest step that fits is found, or it is proved that none fits") {
+  TEST_CASE("of few placements the shortest step that fits is found, or that none fits") {
     const auto& [graph, cluster, costs, problem] = OwnedProblem(diamond(), two_gpus(Bytes{23'000}));
     const Feasible found = find_feasible(problem);
     REQUIRE(found.placement);

@@ -320,8 +320,7 @@ TEST_SUITE("whatif") {
   }
 
   // 200 updates of a few us each have a launch on the device of their own; one kernel has one.
-  TEST_CASE(
-      "fused_optimizer leaves one kernel and one launch, also with the transform host after it") {
+  TEST_CASE("fused_optimizer leaves one kernel and one launch, also with host after it") {
     const OpGraph graph =
         graph_of("g0,b,f100 ~> u0=0,u,f10,m40; g ~> u1=0,u,f10,m40; g ~> u2=0,u,f10,m40");
     const PlacedStep step = rewritten({graph}, entry("fused_optimizer"));

@@ -49,8 +49,7 @@ extern "C" int fsync(int file) {
 }
 
 TEST_SUITE("files") {
-  TEST_CASE(
-      "a durable file is on the disk before it has its name, and the name before it is used") {
+  TEST_CASE("a durable file is on the disk before it has its name, and that before its use") {
     const TemporaryFolder folder;
     const std::vector<std::string> seen = written_out(folder, [&] {
       AtomicFile file(folder.file("a.txt"));

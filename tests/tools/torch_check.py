@@ -1,12 +1,8 @@
 #!/usr/bin/env python3
-"""Checks tools/baechi_torch.py on ResNet-50, GPT-2 and BERT against published counts, and that `baechi` reads the traces.
-
-usage: torch_check.py BAECHI"""
+"""Checks tools/baechi_torch.py on ResNet-50, GPT-2 and BERT against published counts."""
 import collections
 import os
-import subprocess
 import sys
-import tempfile
 
 root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path[:0] = [os.path.join(root, "tools"), os.path.join(root, "scenarios", "examples")]
@@ -22,7 +18,7 @@ EXPECTED = {
     "gpt2": (124_439_808, L * (12 * (12 * D * D + 2 * L * D) + 50_257 * D)),
     "bert": (109_482_240, B * 12 * (12 * D * D + 2 * B * D) + D * D),
 }
-baechi, passed, failed = sys.argv[1], 0, 0
+passed, failed = 0, 0
 
 
 def check(what, got, wanted):
@@ -47,17 +43,6 @@ for name, (parameters, multiply_adds) in EXPECTED.items():
         # Weights and, for ResNet-50, the statistics of its batch norms; GPT-2's table of positions 0, 1, ...
         buffers = {"resnet50": 53 * 8 + 2 * 4 * 26_560, "gpt2": 8 * L, "bert": 0}[name]
         check(what + ": bytes of weights and buffers", held["forward"], 4 * parameters + buffers)
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "t.json")
-            baechi_torch.write(trace, path)
-            run = subprocess.run([baechi, "place", path, "--placer", "m_topo", "--devices", "4", "--kind", "v100",
-                                  "--export", "accelerate", "-o", path + ".map"], capture_output=True, text=True)
-            check(what + ": exit code of place --export, " + run.stderr, run.returncode, 0)
-            with open(path + ".map", encoding="utf-8") as file:
-                names = baechi_torch.json.load(file)
-            with baechi_torch.without_memory():
-                known = dict(getattr(torch_models, name)(2)[0].named_modules())
-            check(what + ": modules of the map that the model does not have", [n for n in names if n not in known], [])
 
 
 class Bags(torch.nn.Module):

@@ -34,8 +34,7 @@ std::set<std::vector<std::int64_t>> graphs_of(const TemporaryFolder& folder) {
 }  // namespace
 
 TEST_SUITE("protocol") {
-  TEST_CASE(
-      "held-out sets have 32 placements of each graph, none of the rehearsal, and 8 MB at most") {
+  TEST_CASE("held-out sets have 32 placements of each graph, and 8 MB at most") {
     const TemporaryFolder folder, rehearsal;
     const Exported set =
         exported({"protocol/short.yaml", "protocol/contended.yaml"},

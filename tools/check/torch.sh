@@ -2,6 +2,6 @@
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"; cd "$root"
 install python3-torch
 build release baechi
-/usr/bin/python3 -W ignore tests/tools/torch_check.py build/release/baechi
+/usr/bin/python3 -W ignore tests/tools/torch_check.py
 BAECHI_DATA=$PWD /usr/bin/python3 -W ignore tests/tools/maps_check.py build/release/baechi --thorough
 /usr/bin/python3 -W ignore tests/tools/torch_judge.py

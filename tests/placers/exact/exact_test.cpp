@@ -150,23 +150,35 @@ TEST_SUITE("exact") {
     CHECK(lines.detail == "more than 1 ideals: only lines were searched");
   }
 
+  // Of the largest load, and of the sum of the largest forward and backward loads.
   TEST_CASE("mip_max_load finds the best of all splits, and of those that are contiguous") {
-    const auto any = placer("mip_max_load");
-    const auto contiguous = placer("mip_max_load", {{"contiguous", {"true", "", {}}}});
-    const auto max_load = objective("max_load");
     const std::uint64_t rounds = thorough() ? 4'000 : 100;
-    for (std::uint64_t seed = 0; seed < rounds; ++seed) {
-      CAPTURE(seed);
-      const SmallProblem small(seed % 10 == 0 ? 8 : 6, seed % 2 == 1, seed);
-      const Problem problem = small.problem();
-      const auto best = best_placement(problem, *max_load, any_placement);
-      REQUIRE(value_of(*any, problem, *max_load, any_placement) == value_of(best));
-      REQUIRE(value_of(*contiguous, problem, *max_load, is_convex) ==
-              value_of(best_placement(problem, *max_load, is_convex)));
-      if (!best) continue;
-      const Placement p = any->place(problem, 0);
-      CHECK(p.device == any->place(problem, 0).device);
-      CHECK(p.facts.at("bound_us") == p.facts.at("max_load_us"));
+    for (const char* phases : {"together", "apart"}) {
+      CAPTURE(phases);
+      const bool apart = std::string_view(phases) == "apart";
+      Values options{{"phases", {phases, "", {}}}};
+      const auto max_load = make_objective("max_load", Options("max_load", options));
+      const auto any = placer("mip_max_load", options);
+      options["contiguous"] = {"true", "", {}};
+      const auto contiguous = placer("mip_max_load", options);
+      std::size_t differ = 0;
+      for (std::uint64_t seed = 0; seed < rounds; ++seed) {
+        CAPTURE(seed);
+        const SmallProblem small(seed % 10 == 0 ? 8 : 6, apart || seed % 2 == 1,
+                                 (apart ? 9000 : 0) + seed);
+        const Problem problem = small.problem();
+        const auto best = best_placement(problem, *max_load, any_placement);
+        REQUIRE(value_of(*any, problem, *max_load, any_placement) == value_of(best));
+        REQUIRE(value_of(*contiguous, problem, *max_load, is_convex) ==
+                value_of(best_placement(problem, *max_load, is_convex)));
+        const auto together = best_placement(problem, *objective("max_load"), any_placement);
+        differ += value_of(together) == value_of(best) ? 0U : 1U;
+        if (!best || apart) continue;
+        const Placement p = any->place(problem, 0);
+        CHECK(p.device == any->place(problem, 0).device);
+        CHECK(p.facts.at("bound_us") == p.facts.at("max_load_us"));
+      }
+      CHECK((differ > rounds / 10) == apart);
     }
   }
 
@@ -180,29 +192,6 @@ TEST_SUITE("exact") {
     const auto best = best_placement(problem, *max_load, any_placement);
     REQUIRE(best);
     CHECK(value_of(*placer("mip_max_load"), problem, *max_load, any_placement) == value_of(best));
-  }
-
-  TEST_CASE("mip_max_load finds the least sum of the largest forward and backward loads") {
-    const std::map<std::string, Options::Value> apart{{"phases", {"apart", "", {}}}};
-    const auto any = placer("mip_max_load", apart);
-    auto both = apart;
-    both["contiguous"] = {"true", "", {}};
-    const auto contiguous = placer("mip_max_load", both);
-    const auto max_load = make_objective("max_load", Options("max_load", apart));
-    const std::uint64_t rounds = thorough() ? 4'000 : 100;
-    std::size_t differ = 0;
-    for (std::uint64_t seed = 0; seed < rounds; ++seed) {
-      CAPTURE(seed);
-      const SmallProblem small(seed % 10 == 0 ? 8 : 6, true, 9000 + seed);
-      const Problem problem = small.problem();
-      const auto best = best_placement(problem, *max_load, any_placement);
-      REQUIRE(value_of(*any, problem, *max_load, any_placement) == value_of(best));
-      REQUIRE(value_of(*contiguous, problem, *max_load, is_convex) ==
-              value_of(best_placement(problem, *max_load, is_convex)));
-      const auto together = best_placement(problem, *objective("max_load"), any_placement);
-      differ += value_of(together) == value_of(best) ? 0U : 1U;
-    }
-    CHECK(differ > rounds / 10);
   }
 
   TEST_CASE("the program of mip_max_load alone, without a start, has the same optimum") {
@@ -287,8 +276,7 @@ TEST_SUITE("exact") {
     CHECK(proved > solved / 2);
   }
 
-  TEST_CASE(
-      "mip_latency finds the placement of least latency, an accelerator's part in one piece") {
+  TEST_CASE("mip_latency finds the least latency, an accelerator's part in one piece") {
     const auto exact = placer("mip_latency", {{"parts", {"1", "", {}}}}),
                start =
                    placer("mip_latency", {{"parts", {"1", "", {}}}, {"max_nodes", {"0", "", {}}}});

@@ -73,8 +73,7 @@ TEST_CASE_FIXTURE(
 )");
 }
 
-TEST_CASE_FIXTURE(Programs,
-                  "a program's path is relative to the scenario's folder; it gets its arguments") {
+TEST_CASE_FIXTURE(Programs, "a program's path is relative to the scenario's folder") {
   script("place", fmt::format("test \"$1 $2\" = 'a b c' || exit 9\necho '{}'", on_0_1_1));
   Values values;
   values["args"].children = {{"", value("a b")}, {"", value("c")}};
@@ -161,8 +160,7 @@ TEST_CASE_FIXTURE(Programs, "with `persistent` no line counts as the answer to a
 }
 
 // The pipe holds 64 KiB; the answer comes after the first bytes of a larger problem.
-TEST_CASE_FIXTURE(Programs,
-                  "with `persistent` a program may answer before it has read the whole problem") {
+TEST_CASE_FIXTURE(Programs, "`persistent`: a program may answer before it has read all") {
   OpGraphBuilder builder;
   std::string placed;
   for (int i = 0; i < 3000; ++i) {
@@ -179,8 +177,7 @@ TEST_CASE_FIXTURE(Programs,
   for (int i = 0; i < 3; ++i) CHECK(placer->place(problem, 0).device.size() == 3000);
 }
 
-TEST_CASE_FIXTURE(Programs,
-                  "a program may report that nothing fits, by status 3 or in its output") {
+TEST_CASE_FIXTURE(Programs, "a program may report that nothing fits") {
   CHECK(program_error<InfeasibleError>(script("a", "echo hopeless >&2; exit 3")) ==
         ": no placement found: hopeless");
   CHECK(program_error<InfeasibleError>(
@@ -191,8 +188,7 @@ TEST_CASE_FIXTURE(Programs,
 
 // Three ops of no weights: 60 us on one device, whichever. The program counts the ops that are not
 // on device 1, so that the least, 0, has all there; it cannot know the step's own optimum.
-TEST_CASE_FIXTURE(Programs,
-                  "an objective may be a program, which scores each placement that fits") {
+TEST_CASE_FIXTURE(Programs, "an objective may be a program, which scores placements") {
   const auto& [graph, cluster, costs, problem] = OwnedProblem(one_tensor_two_readers(), gpus(2));
   const auto search = [&](const std::string& path) {
     const Values values{{"objective", value("exec:" + path)},
@@ -387,8 +383,7 @@ TEST_CASE_FIXTURE(
   CHECK(run.out.ends_with("No such file or directory\n"));
 }
 
-TEST_CASE_FIXTURE(Programs,
-                  "quoted output of a program is valid UTF-8 without terminal control sequences") {
+TEST_CASE_FIXTURE(Programs, "quoted output is valid UTF-8 without terminal control sequences") {
   CHECK(program_error(script(
             "a", R"(printf 'one\033[2J\033[31m two\n\033]0;title\007thr\351e\r\n' >&2; exit 4)")) ==
         ": ended with status 4: one two | thr\uFFFDe");

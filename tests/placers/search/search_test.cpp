@@ -265,8 +265,7 @@ TEST_SUITE("search") {
     }
   }
 
-  TEST_CASE(
-      "an infeasible placement is scored by the excess of each device's peak in a whole step") {
+  TEST_CASE("an infeasible placement is scored by the excess of each device's peak") {
     // Three ops of 10 ns and 100 B of weights each, on devices of 120 B.
     const auto& [graph, cluster, costs, problem] =
         OwnedProblem(graph_of("a10,w100; b10,w100; c10,w100"), gpus(3, 120_B));

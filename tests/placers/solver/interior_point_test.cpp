@@ -142,8 +142,7 @@ TEST_SUITE("interior_point") {
     CHECK(last.x == std::vector{1.0, 1.0});
   }
 
-  TEST_CASE(
-      "balance() makes the least certain bounds basic, until there are as many basics as rows") {
+  TEST_CASE("balance() makes the least certain bounds basic, to as many as there are rows") {
     // two columns and a row; in decreasing certainty: column 0, the row, column 1
     InteriorOptimum all_rest{
         .basis = {.columns = {Rest::at_lower, Rest::at_lower}, .rows = {Rest::at_upper}},

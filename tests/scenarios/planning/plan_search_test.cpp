@@ -412,8 +412,7 @@ TEST_SUITE("plan search") {
     for (const SimulatedPlan& row : some.fastest) CHECK(row.fullest().peak <= 20_MiB);
   }
 
-  TEST_CASE(
-      "plans that the model cannot be divided by are left out, and all of them are a mistake") {
+  TEST_CASE("plans that the model cannot be divided by are left out") {
     // Two ranks of tensor parallelism divide the tokens, and the experts only if two ranks or more
     // share them. ZeRO 3 gathers experts beside the other weights: each kind in its own order.
     const auto text = [](const char* value) { return Options::Value{value, {}, {}}; };

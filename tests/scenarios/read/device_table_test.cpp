@@ -85,8 +85,7 @@ TEST_SUITE("devices") {
         InputError);
   }
 
-  TEST_CASE(
-      "a small kernel achieves a part of its efficiency: half at half_flops and half_traffic") {
+  TEST_CASE("a small kernel achieves half its efficiency at half_flops and half_traffic") {
     DeviceModel model = simple_model();
     model.at(Precision::fp32).half_flops = 1e6;
     model.half_traffic = 750'000_B;
@@ -121,8 +120,7 @@ TEST_SUITE("devices") {
         InputError);
   }
 
-  TEST_CASE(
-      "the efficiency of a kind of op applies to kinds with this prefix; the longest prefix wins") {
+  TEST_CASE("the efficiency of a kind applies to kinds with this prefix, the longest first") {
     const Efficiency e{.other = 0.5,
                        .by_kind = {{"Conv", 0.1}, {"Conv2d", 0.2}, {"Conv2dBackward", 0.3}}};
     CHECK(e.of("Conv2d") == 0.2);

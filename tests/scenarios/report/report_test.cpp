@@ -3,7 +3,6 @@
 #include "scenarios/report/html.h"
 #include "scenarios/run/resumable_run.h"
 #include "sim/report/timeline.h"
-#include "tests/png.h"
 #include "tests/prelude.h"
 #include "tests/scenarios/sweeps.h"
 #include "tests/sim/report/timeline_checks.h"
@@ -263,22 +262,6 @@ TEST_SUITE("report") {
     REQUIRE(shell(folder, browser + "--dump-dom" + page + explain, apart) == 0);
     CHECK(says(folder, "out.txt",
                fmt::format("baechi explain '{}' --run {}", folder.file("r"), failed->id)));
-    REQUIRE(shell(folder, browser + "--screenshot='" + folder.file("page.png") + "'" + page) == 0);
-    const std::optional<Image> shot = read_png(folder.read("page.png"));
-    REQUIRE(shot);
-    CHECK(shot->width == 1280);
-    // Lines and points of the four placers in both charts; of the step forward and backward ops,
-    // transfers, and held weights.
-    CHECK(shot->count({0x00, 0x72, 0xb2}) > 100);   // single
-    CHECK(shot->count({0xe6, 0x9f, 0x00}) > 100);   // round_robin
-    CHECK(shot->count({0x00, 0x9e, 0x73}) > 20);    // m_topo
-    CHECK(shot->count({0xd5, 0x5e, 0x00}) > 100);   // m_etf
-    CHECK(shot->count({0x3d, 0x7f, 0xc4}) > 2000);  // forward
-    CHECK(shot->count({0xe0, 0x87, 0x2b}) > 2000);  // backward
-    CHECK(shot->count({0xc2, 0x35, 0x2b}) > 50);    // crosses of out of memory, limits
-    CHECK(shot->count({0xd3, 0x9a, 0x1d}) > 20);    // infeasible
-    CHECK(shot->count({0x1f, 0x9a, 0xa8}) > 50);    // sends
-    CHECK(shot->count({0x7d, 0x8f, 0xa3}) > 2000);  // weights
   }
 
   TEST_CASE("a chart's data: the value of each placer and point, or how its run failed") {
@@ -353,19 +336,6 @@ TEST_SUITE("report") {
     CHECK(shell(folder, report + " --step 99", apart) == 2);
     CHECK(folder.read("err.txt").starts_with(
         "--step 99: no run of which there is a picture (those: "));
-  }
-
-  TEST_CASE("baechi run --timelines overrides the scenario") {
-    const TemporaryFolder folder;
-    const std::string scenario = folder.write("s.yaml", swept_text);
-    const std::string command =
-        program() + " run '" + scenario + "' --quiet --out '" + folder.file("r") + "' --timelines ";
-    REQUIRE(shell(folder, command + "best") == 0);
-    std::size_t files = 0;
-    for (const auto& entry : std::filesystem::directory_iterator(folder.file("r")))
-      files += entry.path().string().ends_with(".trace.json.gz") ? 1U : 0U;
-    CHECK(files == 2);
-    CHECK(shell(folder, command + "some") == 2);
   }
 
   TEST_CASE("the tab Utilisation: a table, and roofline points, of graphs with the ops' work") {

@@ -190,9 +190,7 @@ TEST_SUITE("combinations") {
       CHECK(std::ranges::find(transforms_here(), entry.name, name_of) != transforms_here().end());
   }
 
-  TEST_CASE(
-      "a transform and an engine option, and two of these, run by the checker's rules or not "
-      "at all") {
+  TEST_CASE("a transform and an engine option, and two of these, run by the rules or not at all") {
     for (const bool tensors : {false, true})
       for (const std::string& transform : transforms_here())
         for (const std::string& engine : engines_here()) {
@@ -229,9 +227,7 @@ TEST_SUITE("combinations") {
         "the cluster has 4 (simulate: one needs those of one replica)");
   }
 
-  TEST_CASE(
-      "a schedule with a transform or an engine option runs by the checker's rules or not at "
-      "all") {
+  TEST_CASE("a schedule with a transform or an engine option runs by the rules or not at all") {
     std::size_t ran = 0;
     for (const bool tensors : {false, true})
       for (const pipeline::ScheduleEntry& schedule : pipeline::schedules()) {

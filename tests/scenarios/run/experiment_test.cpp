@@ -237,9 +237,7 @@ placers: [single]
 }
 
 TEST_SUITE("names") {
-  TEST_CASE(
-      "an external placer gets the names of all engine options, and results are read back with "
-      "them") {
+  TEST_CASE("an external placer gets the names of all engine options, and results have them") {
     const TemporaryFolder folder;
     write_graph(folder.file("toy.json"), "a10k -1000> b20k", "toy");
     // Stores its input in a new file, and places both ops on the first device.

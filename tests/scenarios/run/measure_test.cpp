@@ -177,8 +177,7 @@ TEST_SUITE("measure") {
     CHECK(names.size() == 8);  // 5 values, and peaks of the step and of 2 pipelines
   }
 
-  TEST_CASE(
-      "a placement without a value of one measure is infeasible there, and ok for the others") {
+  TEST_CASE("a placement without a value of one measure is infeasible there alone") {
     const TemporaryFolder folder;
     write_graph(folder.file("training.json"), training, "training");
     const Results results = run_all(sweep_of(

@@ -16,6 +16,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
+struct Swept {
+  TemporaryFolder folder;
+  Sweep sweep = sweep_of(swept), other = sweep_of(swept + "engine: {overlap: false}\n");
+};
+
 void run_into(const std::string& folder, const Sweep& sweep, const RunSettings& settings,
               const std::vector<std::size_t>& ids, bool resume = false) {
   ResumableRun run(folder, sweep, ids, resume);
@@ -89,9 +94,7 @@ std::vector<pid_t> children_of(pid_t process) {
 }  // namespace
 
 TEST_SUITE("resumable_run") {
-  TEST_CASE("merged shards equal the unsharded run, to the byte") {
-    const TemporaryFolder folder;
-    const Sweep sweep = sweep_of(swept);
+  TEST_CASE_FIXTURE(Swept, "merged shards equal the unsharded run, to the byte") {
     run_into(folder.file("whole"), sweep, {.threads = 2}, all_runs(sweep));
     const Files whole = files_of(folder.file("whole"), folder);
     for (const std::size_t shards : {1U, 2U, 5U}) {
@@ -144,9 +147,7 @@ TEST_SUITE("resumable_run") {
   }
 
   // 24 points of 8 runs are distributed to 5 shards: shards 1 to 4 have 5 points, shard 5 has 4.
-  TEST_CASE("merging names the shards that no folder has") {
-    const TemporaryFolder folder;
-    const Sweep sweep = sweep_of(swept);
+  TEST_CASE_FIXTURE(Swept, "merging names the shards that no folder has") {
     std::vector<std::string> parts;
     for (const std::size_t s : {1U, 3U, 5U}) {
       parts.push_back(folder.file(fmt::format("part{}", s)));
@@ -170,9 +171,7 @@ TEST_SUITE("resumable_run") {
                          InputError);
   }
 
-  TEST_CASE("merging reports for every folder why it cannot be merged") {
-    const TemporaryFolder folder;
-    const Sweep sweep = sweep_of(swept), other = sweep_of(swept + "engine: {overlap: false}\n");
+  TEST_CASE_FIXTURE(Swept, "merging reports for every folder why it cannot be merged") {
     run_into(folder.file("a"), sweep, {}, shard_runs(sweep, 1, 12));
     run_into(folder.file("b"), other, {}, shard_runs(other, 2, 12));
     fs::create_directories(folder.file("c"));
@@ -190,9 +189,7 @@ TEST_SUITE("resumable_run") {
     CHECK(merge_results(std::span(parts).first(1), true).rows.size() == 16);
   }
 
-  TEST_CASE("a resumed sweep runs everything once, wherever the first run stopped") {
-    const TemporaryFolder folder;
-    const Sweep sweep = sweep_of(swept);
+  TEST_CASE_FIXTURE(Swept, "a resumed sweep runs everything once, wherever the first run stopped") {
     run_into(folder.file("whole"), sweep, {.threads = 2}, all_runs(sweep));
     std::vector<std::size_t> first = all_runs(sweep);
     first.resize(50);
@@ -216,9 +213,7 @@ TEST_SUITE("resumable_run") {
     CHECK(files_of(folder.file("r"), folder) == files_of(folder.file("whole"), folder));
   }
 
-  TEST_CASE("a journal is read up to where it is torn or damaged") {
-    const TemporaryFolder folder;
-    const Sweep sweep = sweep_of(swept);
+  TEST_CASE_FIXTURE(Swept, "a journal is read up to where it is torn or damaged") {
     {
       ResumableRun run(folder.file("r"), sweep, all_runs(sweep), false);
       run.run(all_runs(sweep), {});
@@ -243,9 +238,8 @@ TEST_SUITE("resumable_run") {
                          doctest::Contains("not a journal of this program"), InputError);
   }
 
-  TEST_CASE("a journal refuses a second process, and a folder refuses runs of another sweep") {
-    const TemporaryFolder folder;
-    const Sweep sweep = sweep_of(swept), other = sweep_of(swept + "engine: {overlap: false}\n");
+  TEST_CASE_FIXTURE(
+      Swept, "a journal refuses a second process, and a folder refuses runs of another sweep") {
     {
       ResumableRun run(folder.file("r"), sweep, all_runs(sweep), false);
       CHECK_THROWS_WITH_AS(ResumableRun(folder.file("r"), sweep, all_runs(sweep), true),
@@ -262,9 +256,7 @@ TEST_SUITE("resumable_run") {
                          InputError);
   }
 
-  TEST_CASE("runs of a sweep that did not end are only removed on request") {
-    const TemporaryFolder folder;
-    const Sweep sweep = sweep_of(swept);
+  TEST_CASE_FIXTURE(Swept, "runs of a sweep that did not end are only removed on request") {
     {
       ResumableRun run(folder.file("r"), sweep, all_runs(sweep), false);
       run.run(shard_runs(sweep, 1, 12), {});  // and then it is killed
@@ -278,9 +270,7 @@ TEST_SUITE("resumable_run") {
     CHECK(run.remaining().size() == swept_runs - 16);
   }
 
-  TEST_CASE("a refused resumption leaves the folder unchanged") {
-    const TemporaryFolder folder;
-    const Sweep sweep = sweep_of(swept), other = sweep_of(swept + "engine: {overlap: false}\n");
+  TEST_CASE_FIXTURE(Swept, "a refused resumption leaves the folder unchanged") {
     run_into(folder.file("r"), sweep, {}, shard_runs(sweep, 1, 12));
     CHECK_THROWS_AS(ResumableRun(folder.file("r"), other, all_runs(other), true), InputError);
     CHECK_FALSE(fs::exists(folder.file("r/runs.journal")));
@@ -293,9 +283,7 @@ TEST_SUITE("resumable_run") {
     CHECK_FALSE(fs::exists(folder.file("r/runs.journal")));
   }
 
-  TEST_CASE("resuming waits for a process that is still ending") {
-    const TemporaryFolder folder;
-    const Sweep sweep = sweep_of(swept);
+  TEST_CASE_FIXTURE(Swept, "resuming waits for a process that is still ending") {
     auto ending = std::make_unique<ResumableRun>(folder.file("r"), sweep, all_runs(sweep), false);
     ending->run(shard_runs(sweep, 1, 12), {});
     const std::jthread end([&] {
@@ -306,9 +294,7 @@ TEST_SUITE("resumable_run") {
     CHECK(run.remaining().size() == swept_runs - 16);
   }
 
-  TEST_CASE("a process that waited for one that ended normally creates its own journal") {
-    const TemporaryFolder folder;
-    const Sweep sweep = sweep_of(swept);
+  TEST_CASE_FIXTURE(Swept, "a process that waited for one that ended has its own journal") {
     auto ending =
         std::make_unique<ResumableRun>(folder.file("r"), sweep, shard_runs(sweep, 1, 12), false);
     ending->run(ending->remaining(), {});
@@ -322,9 +308,7 @@ TEST_SUITE("resumable_run") {
     CHECK(run.remaining().size() == swept_runs - 16);
   }
 
-  TEST_CASE("an interrupted shard is not merged, unless the others have its runs") {
-    const TemporaryFolder folder;
-    const Sweep sweep = sweep_of(swept);
+  TEST_CASE_FIXTURE(Swept, "an interrupted shard is not merged, unless the others have its runs") {
     const std::vector<std::size_t> ids = shard_runs(sweep, 1, 2);  // 96 runs
     {
       ResumableRun run(folder.file("a"), sweep, ids, false);

@@ -167,8 +167,7 @@ TEST_SUITE("core tasks") {
     CHECK(ops_of(graph, "h_0/attn/core_grad").size() == 5);
   }
 
-  TEST_CASE(
-      "a fused attention's shape follows from its saved statistic, and it recomputes scores") {
+  TEST_CASE("a fused attention's shape follows from its statistic, and it recomputes scores") {
     auto options = small;
     options.insert(options.end(), {{"num_key_value_heads", "4"}, {"intermediate_size", "128"}});
     const OpGraph graph = generated("llama", options);

@@ -170,8 +170,7 @@ TEST_SUITE("collectives") {
             time_of(*all, Kind::all_reduce, 4000_B, two, ranks, {.nodes = 2}));
   }
 
-  TEST_CASE(
-      "hierarchical: the slowest node determines the intra-node time, whatever its position") {
+  TEST_CASE("hierarchical: the slowest node determines the intra-node time") {
     for (const bool slow_first : {false, true}) {
       CAPTURE(slow_first);
       const Node fast{.devices = 2,
@@ -365,8 +364,7 @@ TEST_SUITE("collectives") {
           "collectives: line has no values for 3 ranks");
   }
 
-  TEST_CASE(
-      "table: exact at its points, lines of logarithms between, and of latency and bytes in n") {
+  TEST_CASE("table: exact at its points, lines of logarithms between") {
     const TemporaryFolder folder;
     const auto table = model("table", {{"file", value(folder.write("t.csv", small_table))}});
     CHECK(time_of(*table, Kind::all_reduce, 1000_B, flat(2), 2) == 10us);

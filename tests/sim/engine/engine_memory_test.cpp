@@ -96,8 +96,7 @@ TEST_SUITE("engine_memory") {
     CHECK(r.moved == 0_B);
   }
 
-  TEST_CASE(
-      "weights that find no room fail before anything runs, at the first op that is too much") {
+  TEST_CASE("weights without memory fail before anything runs, at the first op too many") {
     // 7 + 3 on one device with room for 9: b's 3 find 2.
     const OpGraph graph = all_kinds_of_memory();
     const StepResult r = run(graph, gpus(1, 9_B), on({gpu0, gpu0}));

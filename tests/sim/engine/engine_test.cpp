@@ -163,8 +163,7 @@ TEST_SUITE("engine") {
     CHECK(s.start_of("t0 to gpu1") == 205ns);
   }
 
-  TEST_CASE(
-      "of two senders, the tensor that was produced first goes first, then the lower tensor") {
+  TEST_CASE("of two senders, the tensor produced first goes first, then the lower tensor") {
     // a (gpu0) and b (gpu1) both write 100 B for gpu2, a at 10, b at 10 or 9.
     for (const Duration b_time : {Duration{10}, Duration{9}}) {
       OpGraphBuilder g;
@@ -206,8 +205,7 @@ TEST_SUITE("engine") {
     CHECK(Recorded(graph, gpus(2), placement).start_of("d") == 21ns);
   }
 
-  TEST_CASE(
-      "ops that become ready in one instant run by id, also if others follow before they run") {
+  TEST_CASE("ops that become ready in one instant run by id, also if others follow") {
     // gpu0 is busy with a until 50. At 10 p on gpu1 and then q on gpu2 end, which makes d and then
     // c ready, at 20 r on gpu1, which makes b ready. No tensor has a size.
     const OpGraph graph = graph_of("a50; p10; q10; r10; b1; c1; d1; p -0> d; q -0> c; r -0> b");

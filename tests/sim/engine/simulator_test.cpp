@@ -65,8 +65,7 @@ TEST_SUITE("simulator") {
     }
   }
 
-  TEST_CASE(
-      "idle devices change no step, though up to 64 are simulated by an engine of their own") {
+  TEST_CASE("idle devices change no step, though an engine of their own simulates up to 64") {
     for (std::uint64_t seed = 0; seed < 40; ++seed) {
       const RandomProblem random({.ops = 60}, 4, seed);
       const std::vector<Bytes> memories{Bytes{1500}, Bytes{1 << 20}};  // most run out of the first

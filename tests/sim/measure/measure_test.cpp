@@ -115,8 +115,7 @@ TEST_SUITE("measures") {
     }
   }
 
-  TEST_CASE(
-      "persistent bytes of forward ops alone are not told apart, but without a backward pass") {
+  TEST_CASE("persistent bytes of forward ops are distinguished only without a backward pass") {
     for (const Phase phase : {Phase::forward, Phase::backward}) {
       const OpGraph graph =
           graph_of(phase == Phase::forward ? "f10,w40 -1> g0" : "f10,w40 -1> g0,b");

@@ -89,8 +89,7 @@ TEST_SUITE("pipelines") {
     CHECK(s.passes[0][5] == Pass{PassKind::backward, 2, 0});
   }
 
-  TEST_CASE(
-      "interleaved groups are of as many micro-batches as stages, or the least that divides") {
+  TEST_CASE("interleaved groups have as many micro-batches as stages, or the least divisor") {
     // Two stages and three micro-batches: groups of two leave one, so all three go through a chunk.
     const Schedule s = interleaved({.stages = 2, .laps = 2, .micro_batches = 3});
     CHECK(s.passes[0][2] == Pass{PassKind::forward, 0, 2});

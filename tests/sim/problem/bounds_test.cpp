@@ -200,8 +200,7 @@ TEST_SUITE("bounds") {
   }
 
   //   a --20 B--> c, b --7 B--> c twice, r --a weight--> c: c writes 9 B and holds 5 B of weights.
-  TEST_CASE(
-      "an op needs what it reads beside it: each tensor once, no weight of others, no control") {
+  TEST_CASE("an op needs what it reads: each tensor once, no weight of others, no control") {
     const auto graph_of = [](bool group) {
       OpGraphBuilder g;
       const OpId a = g.add_op({.name = "a"});

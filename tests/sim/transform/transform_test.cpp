@@ -230,8 +230,7 @@ TEST_SUITE("fuse") {
     CHECK(apply("fuse", graph, {{"compat", "true"}}).graph.op(f).temporary == 5_B);
   }
 
-  TEST_CASE(
-      "a pair with other neighbours on both sides is rejected, or searched for another path") {
+  TEST_CASE("a pair with neighbours on both sides is rejected, or its other path is searched") {
     // a -> b, with a -> c and d -> b outside the group: no other path.
     const OpGraph apart = lettered({"ab", "ac", "db"}, "cd");
     CHECK(leaders(apart, apply("fuse", apart)) == "a c d b");

@@ -3,6 +3,7 @@
 #include "scenarios/read/what_if_files.h"
 #include "scenarios/read/yaml.h"
 #include "sim/transform/what_if/what_if.h"
+#include "tests/graph_text.h"
 #include "tests/small_graphs.h"
 #include "tests/this_build.h"
 
@@ -52,33 +53,11 @@ inline StepResult run(const PlacedStep& step, EngineOptions engine = {}) {
 /// t3 and the workspace, 360 B; when conv_grad runs 280 B.
 inline OpGraph six_ops(const std::string& layer = "Conv2d", const std::string& next = "ReLU",
                        Bytes optimizer_state = {}) {
-  OpGraphBuilder b;
-  const OpId conv = b.add_op({.name = "conv", .kind = layer, .compute = 30ns, .persistent = 100_B});
-  const OpId relu = b.add_op({.name = "relu", .kind = next, .compute = 10ns});
-  const OpId loss = b.add_op({.name = "loss", .kind = "Loss", .compute = 6ns});
-  const OpId relu_grad = b.add_op({.name = "relu_grad",
-                                   .kind = next + "Backward",
-                                   .compute = 10ns,
-                                   .temporary = 100_B,
-                                   .phase = Phase::backward});
-  const OpId conv_grad = b.add_op(
-      {.name = "conv_grad", .kind = layer + "Backward", .compute = 60ns, .phase = Phase::backward});
-  const OpId update = b.add_op({.name = "update",
-                                .kind = "SGD",
-                                .compute = 14ns,
-                                .persistent = optimizer_state,
-                                .phase = Phase::update});
-  b.set_forward(relu_grad, relu);
-  b.set_forward(conv_grad, conv);
-  const TensorId t0 = b.add_tensor(conv, 40_B), t1 = b.add_tensor(relu, 40_B);
-  b.add_edge(t0, relu);
-  b.add_edge(t0, conv_grad);
-  b.add_edge(t1, loss);
-  b.add_edge(t1, relu_grad);
-  b.add_edge(b.add_tensor(loss, 40_B), relu_grad);
-  b.add_edge(b.add_tensor(relu_grad, 40_B), conv_grad);
-  b.add_edge(b.add_tensor(conv_grad, 100_B), update);
-  return std::move(b).build();
+  return graph_of(fmt::format(
+      "conv30,k:{0},w100 -t40> relu10,k:{1} -u40> loss6,k:Loss; relu -u> "
+      "relu_grad10,k:{1}Backward,t100,b:relu; loss -40> relu_grad; conv -t> "
+      "conv_grad60,k:{0}Backward,b:conv; relu_grad -40> conv_grad -100> update14,k:SGD,w{2},u",
+      layer, next, optimizer_state.count));
 }
 
 }  // namespace baechi::testing

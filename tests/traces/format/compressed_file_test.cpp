@@ -46,8 +46,7 @@ TEST_SUITE("traces") {
                                             R"({"ops":[{}], [{}]})", "{:[{}]}"});
   }
 
-  TEST_CASE(
-      "pieces are cut at brackets outside strings, for any positions of backslashes and quotes") {
+  TEST_CASE("pieces are cut at brackets outside strings, wherever backslashes and quotes are") {
     // The text is scanned in blocks of 64 bytes: `before` shifts it across block ends. In the
     // value, \\ and \" are escaped; the key of the list is o"p\.
     for (std::size_t size = 0; size < 140; ++size) {

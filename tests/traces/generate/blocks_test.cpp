@@ -236,6 +236,8 @@ TEST_SUITE("blocks of models") {
     CHECK(kernels(generated(
               "llama", with(all, {{"config.lora_rank", "8"}, {"config.lora_dropout", "0.1"}}))) ==
           kernels(adapted) + 4);
+    // Four products of attention: adapters are two products, their sum with it, and a factor each.
+    CHECK(kernels(adapted) == kernels(whole) + 4 * 4);
   }
 
   // A sample of 32 tokens has two documents of 16: half of the scores, 2 x 8 heads x 16 x 16, of 4

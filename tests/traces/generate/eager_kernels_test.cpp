@@ -4,9 +4,7 @@
 TEST_SUITE("eager kernels") {
   // 64 tokens, 3 layers. The outputs of products with a bias have 3 x 64 + 64 + 256 + 64 = 576
   // features, whose gradients are summed over the tokens; those of q, k and v are joined.
-  TEST_CASE(
-      "PyTorch reduces gradients of biases, concatenates those of q, k and v, and updates in "
-      "parts") {
+  TEST_CASE("PyTorch reduces bias gradients, concatenates those of q, k and v, updates in parts") {
     const Settings plain = with(tiny_gpt, {{"fused_attention", "true"}, {"dropout", "false"}});
     const OpGraph one = gpt(plain), eager = gpt(with(plain, {{"kernels.eager", "true"}}));
     CHECK(moved(eager, Phase::forward) == moved(one, Phase::forward));

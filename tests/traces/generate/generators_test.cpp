@@ -34,8 +34,7 @@ TEST_SUITE("traces") {
         InputError);
   }
 
-  TEST_CASE(
-      "layered: the requested number of ops; each op after the first layer reads one to three") {
+  TEST_CASE("layered: the requested number of ops, of which each reads one to three") {
     const auto make = [](const std::map<std::string, std::string>& o) {
       return generate_trace("layered", options("layered", o)).graph;
     };

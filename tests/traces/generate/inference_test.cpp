@@ -92,8 +92,7 @@ TEST_SUITE("inference") {
     CHECK(listed.cache(*listed.find("layer_0/self_attn")) == Bytes{16 * 4});
   }
 
-  TEST_CASE(
-      "a cache that is not fused has workspace for its scores; logits are copied to 32 bits") {
+  TEST_CASE("an unfused cache has workspace for its scores; logits are copied to 32 bits") {
     // Scores of 2 heads, 4 tokens and room for 64, 4 + 2 B in a prompt; 2 heads, 1 token, 4 B.
     // Inside the op the core reads queries, keys and values and writes as many numbers as queries.
     const auto temporary = [](const Settings& more) {

@@ -47,8 +47,7 @@ TEST_SUITE("tensor parallel") {
   }
 
   // Two layers on each side: 2 x 32 tokens read and 2 x 16 written, of 64 features, 256 inside.
-  TEST_CASE(
-      "a transformer as T5: biases, a table of positions, GELU, a shorter side that is written") {
+  TEST_CASE("a transformer as T5: biases, a table of positions, GELU, a shorter output") {
     const Settings plain{{"num_hidden_layers", "2"},
                          {"hidden_size", "64"},
                          {"num_attention_heads", "4"},
@@ -106,8 +105,7 @@ TEST_SUITE("tensor parallel") {
           "transformer.context: one rank has all words of a sentence; or sequence_parallel");
   }
 
-  TEST_CASE(
-      "a loss of separate kernels moves the logits 9.5 times forward and 3.5 times backward") {
+  TEST_CASE("a loss of separate kernels moves the logits 9.5 and 3.5 times") {
     const OpGraph graph = gpt({{"num_hidden_layers", "1"},
                                {"hidden_size", "64"},
                                {"num_attention_heads", "4"},

@@ -78,8 +78,7 @@ TEST_SUITE("chakra") {
 
   // An all-gather of four ranks with 1000 bytes each has 4000; the group is known from the files, a
   // list or its size.
-  TEST_CASE(
-      "an all-gather's bytes are those of all ranks of its group, however the group is stated") {
+  TEST_CASE("an all-gather's bytes are those of all ranks of its group") {
     const auto gathered = [](const std::string& keys,
                              std::map<std::string, Options::Value> options = {}) {
       TextFile file("x.json", R"({"workload_graph": [{"id": 1, "name": "g", "node_type": 7, )"

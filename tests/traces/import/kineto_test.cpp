@@ -155,8 +155,8 @@ TEST_SUITE("kineto") {
           kernel(5, 7, 95, 10)};
       if (waits)  // B also waits for a kernel of stream 9
         events.insert(events.end(),
-                      {launch(6, 10, 1), kernel(6, 9, 15, 5), call("cudaEventRecord", 7, 16, 1),
-                       call("cudaStreamWaitEvent", 8, 17, 1)});
+                      {launch(6, 16, 1), kernel(6, 9, 25, 5), call("cudaEventRecord", 7, 17, 1),
+                       call("cudaStreamWaitEvent", 8, 18, 1)});
       const OpGraph g = recorded(events, {{"level", "op"}}).graph;
       std::string all;
       for (const OpId v : g.ops())

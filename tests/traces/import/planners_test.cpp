@@ -176,9 +176,7 @@ TEST_SUITE("traces") {
 namespace fs = std::filesystem;
 
 TEST_SUITE("traces") {
-  TEST_CASE(
-      "a workload of Tarnawski et al.: times by device type; sizes rounded up, the largest per "
-      "node") {
+  TEST_CASE("a workload of Tarnawski et al.: times by device type; sizes rounded up") {
     //  0 -> 2 with 19.2 bytes and 0 -> 1 with 10 bytes; 2 is the backward node of 0
     const std::string text = R"({"maxSizePerFPGA": 1e9, "maxFPGAs": 2, "maxCPUs": 1, "nodes": [
       {"name": "x", "id": 7, "supportedOnFpga": 1, "cpuLatency": 1.5, "fpgaLatency": 0.14,

@@ -264,14 +264,15 @@ TEST_SUITE("recordings") {
             R"(, {{"id": {0}, "parent": 1, "rf_id": {0}, "inputs": [], "name": "{1}"}}, )", 2 * k,
             module);
         nodes += recorded_call(2 * k + 1, 2 * k, name, inputs, made);
-        events.push_back({{"ph", "X"},
-                          {"cat", "cpu_op"},
-                          {"name", "aten::" + name},
-                          {"ts", 20 * k},
-                          {"dur", 10},
-                          {"pid", 1},
-                          {"tid", 1},
-                          {"args", {{"Record function id", 2 * k + 1}}}});
+        for (const bool frame : {true, false})
+          events.push_back({{"ph", "X"},
+                            {"cat", frame ? "user_annotation" : "cpu_op"},
+                            {"name", frame ? module : "aten::" + name},
+                            {"ts", 20 * k},
+                            {"dur", frame ? 12 : 10},
+                            {"pid", 1},
+                            {"tid", 1},
+                            {"args", {{"Record function id", 2 * k + (frame ? 0 : 1)}}}});
       };
       call(1, "m", "relu", {x}, y);
       call(2, "m", "neg", {x}, u);
@@ -401,8 +402,7 @@ TEST_SUITE("recordings") {
 
   // The layer again, with the barrier that linear_1_grad_2 ends: what linear_1_grad waits for, it
   // waits for, too. Gradients stay until the ops that follow all updates.
-  TEST_CASE(
-      "updates wait for the backward pass, and gradients are live until all updates are done") {
+  TEST_CASE("updates wait for the backward pass, and gradients live until all are done") {
     const Trace trace = layer(read_file((recordings() / "layer.kineto.json").string()), {});
     const OpGraph& g = trace.graph;
     CHECK(g.num_ops() == 10 + 3);
@@ -528,8 +528,7 @@ TEST_SUITE("recordings") {
     CHECK(noted(trace, "no times: give the Kineto trace of the same run as option kineto"));
   }
 
-  TEST_CASE(
-      "without an optimizer gradients stay live, and weights are recognised by argument names") {
+  TEST_CASE("without an optimizer gradients stay live, and arguments' names tell weights") {
     const std::string text = replaced(read_file((recordings() / "layer.et.json").string()),
                                       "Optimizer.step#SGD.step", "my own update");
     TextFile calls("e.json", text);

@@ -198,12 +198,14 @@ ValueId concat(Model& model, std::string_view name, std::span<const ValueId> par
   return y;
 }
 
-ValueId add(Model& model, std::string_view name, ValueId a, ValueId b) {
+ValueId add(Model& model, std::string_view name, ValueId a, ValueId b, bool scaled) {
   Layer l = model.layer(LayerKind::add, name, {{a, b}});
   const Value in = model.value(a);
   const ValueId y = model.output(l, in.shape);
   // Both inputs take the gradient of the sum as it is.
   l.forward = elementwise(elements(in.shape), 3 * in.size());
+  if (scaled) l.forward_besides = {elementwise(elements(in.shape), 2 * in.size())};
+  l.backward_besides = l.forward_besides;
   const auto before = model.value(a).producer;
   if (model.fuses_passes() && before && model.layer(*before).kind == LayerKind::dropout)
     l.forward.traffic += mask_share * in.size();

@@ -61,7 +61,8 @@ ValueId adaptive_avg_pool(Model& model, std::string_view name, ValueId x, std::i
 /// Each pixel four times.
 ValueId upsample(Model& model, std::string_view name, ValueId x);
 ValueId concat(Model& model, std::string_view name, std::span<const ValueId> parts);
-ValueId add(Model& model, std::string_view name, ValueId a, ValueId b);
+/// `scaled`: a kernel multiplies b by a number first, and its gradient.
+ValueId add(Model& model, std::string_view name, ValueId a, ValueId b, bool scaled = false);
 ValueId dropout(Model& model, std::string_view name, ValueId x);
 ValueId flatten(Model& model, std::string_view name, ValueId x);
 /// `multiplied`: columns of the product that it computes, for layers of the same input behind it,

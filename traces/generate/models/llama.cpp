@@ -69,7 +69,7 @@ ValueId positioned(Model& model, const Decoder& s, std::string_view name, ValueI
 }
 
 /// x times weights; where adapters alone are trained, plus two products that are. Source: Hu et
-/// al., "LoRA", ICLR 2022, section 4.1.
+/// al., "LoRA", ICLR 2022, section 4.1; PEFT 0.10, tuners/lora/layer.py (scaling).
 ValueId adapted(Model& model, const Decoder& s, std::string_view name, ValueId x,
                 std::int64_t units, Beside beside = Beside::other) {
   const bool bias = s.bias || s.biased.contains("all") || s.biased.contains(std::string(name));
@@ -81,7 +81,7 @@ ValueId adapted(Model& model, const Decoder& s, std::string_view name, ValueId x
   const ValueId low = dense(model, own + "/adapter_in", in, s.adapters, false);
   const ValueId high = dense(model, own + "/adapter_out", low, units, false);
   model.freeze(true);
-  return add(model, own + "/adapted", y, high);
+  return add(model, own + "/adapted", y, high, true);
 }
 
 /// down(silu(gate(x)) * up(x)), or without a gate.

@@ -166,8 +166,7 @@ TEST_SUITE("as_sends") {
     }
   }
 
-  TEST_CASE(
-      "reductions are ops with work; an all_reduce of n ranks sends 2 (n - 1) times its bytes") {
+  TEST_CASE("reductions are ops with work; an all_reduce sends 2 (n - 1) times its bytes") {
     const PlacedStep step{graph_of("m0=0,f1,x:all_reduce/400; m1=0,x:all_reduce/400; "
                                    "m2=0,x:all_reduce/400; m3=0,x:all_reduce/400"),
                           on({gpu0, gpu1, gpu2, gpu3}).device};

@@ -45,8 +45,7 @@ pipeline::PipelineResult pipelined(const PlacedStep& step, const pipeline::Pipel
 }  // namespace
 
 TEST_SUITE("send_after_pass") {
-  TEST_CASE(
-      "a gradient leaves when the stage's whole backward pass has ended, before its updates") {
+  TEST_CASE("a gradient leaves after the stage's backward pass, before its updates") {
     const OpGraph graph = two_stages();
     // f0 10, sent 110, f1 120, d1 140, sent 240, d0 250, u0 255; w1 and u1 meanwhile.
     CHECK(simulated({graph, stages()}).makespan == 255ns);
