@@ -158,11 +158,27 @@ class Writer:
         self.updates = OPTIMIZERS[optimizer] is not None
         self.ops, self.edges, self.controls = [], [], []
         self.owner = {}  # weight -> op that holds it
-        self.unread = self.find_owners(capture.ops)
-        for op in capture.ops:
+        ops = self.with_holders(capture)
+        self.unread = self.find_owners(ops)
+        for op in ops:
             self.add_forward(op)
         if capture.training:
             self.add_backward([op for op in capture.ops if op.backward is not None])
+
+    @staticmethod
+    def with_holders(capture):
+        """The ops, with one before the first reader of each weight that a module passes to an inner one, such as learned queries."""
+        ops, holders = [], {}
+        for op in capture.ops:
+            for weight in [w for w in op.weights if capture.passed(w, op)]:
+                if weight not in holders:
+                    holders[weight] = Op(capture.unique(weight), "Weight", weight.rpartition(".")[0])
+                    holders[weight].weights, holders[weight].outputs = [weight], [size_of(capture.weights[weight])]
+                    ops.append(holders[weight])
+                op.passed.append(weight)
+                op.sources.append((holders[weight], 0))
+            ops.append(op)
+        return ops
 
     def find_owners(self, ops):
         """The first reader of a weight holds it; one that nobody reads is held by the first op of its module, or near it."""
@@ -187,7 +203,7 @@ class Writer:
     def labels(self, op):
         labels = [op.name] if op.weights or op.backward is not None else []
         labels += [self.owner[w] for w in op.beside if w in self.owner]
-        return labels + [self.owner[w] for w in op.weights if self.owner[w] != op.name and
+        return labels + [self.owner[w] for w in op.weights if self.owner[w] != op.name and w not in op.passed and
                          isinstance(self.weights[w], torch.nn.Parameter)]  # buffers, such as masks, may be copied
 
     def add(self, name, op, phase, kernels, outputs, persistent):
@@ -200,7 +216,7 @@ class Writer:
         labels = self.labels(op)
         if labels:
             entry["colocation"] = labels
-        entry["outputs"] = [{"bytes": int(b)} for b in outputs]
+        entry["outputs"] = [{"bytes": int(b), **({"reference": True} if op.kind == "Weight" else {})} for b in outputs]
         self.ops.append(entry)
         return entry
 

@@ -56,6 +56,7 @@ class Op:
         self.name, self.kind, self.module = name, kind, module
         self.outputs, self.sources = [], []  # bytes; (op, output) that it reads, without duplicates
         self.weights, self.trained = [], []  # names of parameters and buffers; of trained ones
+        self.passed = []  # names of weights that reach it as arguments of its module
         self.beside = []  # names of weights on whose device it must be, and which it does not read
         self.kernels, self.backward = [], None  # of the forward pass; of the backward pass, or None
         self.kept, self.rest = [], {}  # (op, output) that its backward op reads; storage -> bytes of internal ones that are read
@@ -120,6 +121,16 @@ class Recorder:
         for name, weight in list(model.named_parameters()) + list(model.named_buffers()):
             self.weights[name] = weight
             self.weights_of.setdefault(self.keep(weight), []).append(name)
+        self.modules_of = {}  # storage of a weight -> modules that have it as their own
+        for name, module in model.named_modules():
+            for weight in (*module._parameters.values(), *module._buffers.values()):
+                if weight is not None:
+                    self.modules_of.setdefault(self.keep(weight), set()).add(name)
+
+    def passed(self, weight, op):
+        """Whether the module of `weight` passes it to the inner module that runs `op`: a framework moves it there."""
+        own = self.modules_of[self.keep(self.weights[weight])]
+        return all(op.module != name and op.module.startswith(name and name + ".") for name in own)
 
     def keep(self, tensor):
         memory = storage_of(tensor)

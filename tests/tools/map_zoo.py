@@ -230,6 +230,16 @@ def where_weights_are(batch):
     return constant(lambda model, _: torch.arange(D, device=next(model.parameters()).device)), rows(batch)
 
 
+def queries(batch):
+    """A learned table and a buffer that the root passes to inner modules: keys of their own, which hooks move."""
+    def inner(self, q, x):
+        return q + self.a(q) + self.b(x)
+    return Lambda(lambda s, x: s.head(s.last(s.words(s.numbers[:, :8]), s.first(s.query.expand(x.shape[0], -1, -1), x))),
+                  query=nn.Parameter(torch.zeros(1, 8, D)), numbers=torch.arange(16)[None],
+                  first=Lambda(inner, a=lin(), b=lin()), last=Lambda(inner, a=lin(), b=lin()), words=nn.Embedding(16, D),
+                  head=lin(D, 10)), rows(batch)
+
+
 ALL = [plus, cat, matmul, sliced, residual, siblings, siamese, encoder_decoder, unet, pool_skip, dictionaries, moe, tied,
        list_output, dict_output, tuple_inside, buffers, called_twice, in_place_head, own_scalar, vit, clip,
-       on_its_device, zeros_like_it, where_weights_are]
+       on_its_device, zeros_like_it, where_weights_are, queries]
