@@ -322,7 +322,7 @@ class Portfolio final : public Placer {
       if (all || early) search(less, *best, early ? 2 : 4, hot);
     }
     if (best) contest.offer(*std::move(best));
-    if (few) contest.count(evaluations);
+    contest.count(evaluations);
   }
 
   static constexpr std::size_t most_ops = 10'000;  // beyond, m_sct's program may take seconds
@@ -351,7 +351,7 @@ std::unique_ptr<Placer> make_auto(Options& o) {
       "many at the first limit of memory with a placement, and some at each larger one",
       0));
   const auto work = static_cast<std::size_t>(o.get(
-      "work", std::int64_t{600'000},
+      "work", std::int64_t{800'000},
       "ops of the steps evaluated under rising limits of memory, about; from 81 to 3,000 ops", 0));
   auto portfolio = std::make_unique<Portfolio>(quick, evaluations, work);
   if (quick || evaluations == 0) return portfolio;
