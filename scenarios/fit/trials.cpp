@@ -31,7 +31,8 @@ std::shared_ptr<const DeviceModel> under(const Release& release, const DeviceMod
   auto model = std::make_shared<DeviceModel>(gpu);
   if (release.gemv.fp16 > 0.0) model->gemv = release.gemv;
   if (release.decode > 0.0) model->attention_decode = release.decode;
-  // The launch of a CUDA graph's kernel. Chips for data centres take longer: capabilities 6.0 to 10.0.
+  // The launch of a CUDA graph's kernel. Chips for data centres take longer: capabilities 6.0
+  // to 10.0.
   const double capability = gpu.compute_capability;
   model->launch = Duration{
       capability > 0.0 && capability < 11.0 && capability == std::floor(capability) ? 5'500
