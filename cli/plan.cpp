@@ -27,7 +27,7 @@ struct PlanFindings {
   bool more_devices = true;               ///< whether more of them were tried
 };
 
-/// "after", "beside" or, because nobody keeps whole gradients, "each pass".
+/// "after", "beside" or, where no replica keeps whole gradients, "each pass".
 std::string sent_text(const ParallelPlan& plan) {
   const DataParallelOptions options = plan.data_parallel(1);
   if (options.replicas == 1) return "-";
@@ -533,7 +533,7 @@ void add_plan(CLI::App& app, Verb& chosen) {
        "framework's selective_recompute says), full (every layer; also spelled on) [off,full]")
       ->check(CLI::IsMember({"off", "selective", "full", "on"}));
   list("--precision", space.precision, "WORD,...",
-       "Number formats to try: fp32, tf32, amp, fp16, bf16, fp8, mxfp8, nvfp4 [fp16]")
+       "Dtypes to try: fp32, tf32, amp, fp16, bf16, fp8, mxfp8, nvfp4 [fp16]")
       ->check(CLI::IsMember({"fp32", "tf32", "amp", "fp16", "bf16", "fp8", "mxfp8", "nvfp4"}));
   list("--zero", space.zero, "N,...",
        "Stages of ZeRO to try; replicas divide nothing (0), the optimizer state (1), also "
