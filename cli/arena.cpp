@@ -6,7 +6,6 @@
 #include "placers/interface/registry.h"
 #include "scenarios/arena/competition.h"
 #include "scenarios/arena/duel.h"
-#include "scenarios/arena/known.h"
 #include "scenarios/read/paths.h"
 #include "scenarios/report/html.h"
 #include "sim/file_aside.h"

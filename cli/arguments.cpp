@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/progress.h"
+#include "placers/framework_placement.h"
 #include "scenarios/read/paths.h"
 #include "sim/collectives/collective_models.h"
 #include "traces/format/compressed_file.h"
@@ -345,6 +346,15 @@ TraceExperiment read_experiment(const TraceArgument& argument, const ClusterFlag
 bool names_cluster(const ClusterFlags& flags) {
   return !(flags.devices.empty() && flags.kind.empty() && flags.memory.empty() &&
            flags.link.empty() && flags.bandwidth.empty() && flags.latency.empty());
+}
+
+Placement read_placement(const std::string& path, const Problem& problem, std::string_view verb) {
+  try {
+    return read_any_placement(path, problem);
+  } catch (const InfeasibleError& e) {
+    throw InputError(fmt::format("{}: has no placement to {}, because its placer found none: {}",
+                                 path, verb, e.what()));
+  }
 }
 
 Bytes read_reserve(const std::string& text) {

@@ -77,6 +77,8 @@ constexpr const char* disk_needs_host =
     "--disk needs --cpu-memory, by way of which its weights come";
 /// The argument of --reserve. Throws InputError.
 Bytes read_reserve(const std::string& text);
+/// Throws InputError if the file is malformed, or has no placement to `verb`.
+Placement read_placement(const std::string& path, const Problem& problem, std::string_view verb);
 /// What a framework's runtime takes of a GPU besides tensors: the kernels that are loaded take 1 to
 /// 2 GB (Hugging Face, transformers' documentation, "Model training anatomy"). A device of less
 /// than 4 GiB is no GPU to train on, but an example: nothing.

@@ -1,7 +1,6 @@
 #include "cli/arguments.h"
 #include "cli/output.h"
 #include "cli/step_text.h"
-#include "placers/framework_placement.h"
 #include "scenarios/run/runner.h"
 #include "sim/explain/explanation.h"
 
@@ -297,15 +296,6 @@ struct Subject {
   ExperimentStep step;
 };
 
-Subject of_file(const Experiment& experiment, const std::string& path) {
-  try {
-    return {path, experiment, experiment.step(read_any_placement(path, experiment.problem()))};
-  } catch (const InfeasibleError& e) {
-    throw InputError(fmt::format(
-        "{}: has no placement to explain, because its placer found none: {}", path, e.what()));
-  }
-}
-
 /// The steps of the runs `ids` of the results in a folder, made again of the scenarios in them.
 std::vector<Subject> of_runs(const std::string& folder, const std::vector<std::string>& ids) {
   const Results results = read_results(folder);
@@ -333,7 +323,9 @@ std::vector<Subject> subjects_of(const ExplainArguments& arguments) {
     subjects = of_runs(arguments.trace.path, wanted);
   } else if (!arguments.placement.empty()) {
     const Experiment experiment = read_experiment(arguments.trace, arguments.cluster).experiment;
-    for (const std::string& path : wanted) subjects.push_back(of_file(experiment, path));
+    for (const std::string& path : wanted)
+      subjects.push_back({path, experiment,
+                          experiment.step(read_placement(path, experiment.problem(), "explain"))});
   } else {
     throw InputError("explain needs --placement FILE, or a folder of results and --run ID");
   }

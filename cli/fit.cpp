@@ -190,7 +190,7 @@ std::string fit_text(const FitQuestion& q, const FitAnswer& answer) {
 }
 
 /// The map of accelerate: a module to a GPU's number or "cpu". Names of Hugging Face's models.
-/// accelerate would copy a table of words on the CPU in each step: it is on the first GPU with
+/// accelerate would copy an embedding table on the CPU in each step: it is on the first GPU with
 /// spare memory for it.
 std::string device_map_of(const FitQuestion& q, const FitWay& way) {
   FitJson map = FitJson::object();
@@ -213,7 +213,7 @@ std::string device_map_of(const FitQuestion& q, const FitWay& way) {
         way.memory, [&](const FitMemory& memory) { return memory.spare() >= way.table; });
     put("embed_tokens", static_cast<std::size_t>(found - way.memory.begin()));
     if (found == way.memory.end())
-      fmt::print(stderr, "accelerate copies the table of words, {}, in each step: slower\n",
+      fmt::print(stderr, "accelerate copies the embedding table, {}, in each step: slower\n",
                  to_text(way.table));
   }
   for (const auto& [layer, device] : way.map) put(layer, device);
@@ -300,7 +300,7 @@ void add_fit(CLI::App& app, Verb& chosen) {
       "The GPUs, in the order of the layers: 2xrtx_4090,1xrtx_3060 (needed)");
   add("--memory", a->memory, "SIZE,...", "Memory of each GPU, or a list by device [of its type]");
   add("--cpu-memory", a->cpu_memory, "SIZE",
-      "Memory of the host that the model may use, besides the table of words [none]");
+      "Memory of the host that the model may use, besides the embedding table [none]");
   add("--cpu", a->cpu, "NAME", "Device type of the host [cpu_ddr4_2ch]");
   add("--disk", a->disk, "RATE",
       "Rate of a disk, such as '3.5 GB/s', where weights may wait that the host has no memory for");
@@ -314,7 +314,7 @@ void add_fit(CLI::App& app, Verb& chosen) {
                  "Train the model with --batch samples a step, in place of writing text");
   add_number(*verb, "--lora-rank", a->lora_rank, std::int64_t{1}, std::int64_t{1024},
              "With --train, of the adapters of LoRA and QLoRA [16]");
-  add("--dtype", a->dtype, "NAME", "Numbers of activations and of weights [the model's, or fp16]")
+  add("--dtype", a->dtype, "NAME", "Dtype of activations and of weights [the model's, or fp16]")
       ->check(CLI::IsMember({"fp16", "bf16", "fp32"}));
   add("--reserve", a->reserve, "SIZE",
       "Memory of each GPU for what no graph has, such as the CUDA context [640 MiB]");
@@ -330,7 +330,7 @@ void add_fit(CLI::App& app, Verb& chosen) {
   add_number(*verb, "--way", a->way, 1, 12, "Number of the way for --export [1]");
   add_format(*verb, a->format, {"table", "json"});
   verb->footer(
-      "The first line answers for the model as it is, on GPUs alone; the table of words is in "
+      "The first line answers for the model as it is, on GPUs alone; the embedding table is in "
       "host\n"
       "memory, as llama.cpp has it. Each way is simulated.\n"
       "Examples:\n"

@@ -8,7 +8,6 @@
 #include "scenarios/read/paths.h"
 #include "scenarios/read/scenario_schema.h"
 #include "scenarios/read/yaml.h"
-#include "traces/generate/config.h"
 
 namespace baechi {
 namespace {

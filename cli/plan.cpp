@@ -3,6 +3,7 @@
 #include "cli/arguments.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/step_text.h"
 #include "scenarios/planning/machines.h"
 #include "scenarios/read/paths.h"
 #include "traces/format/compressed_file.h"
@@ -26,7 +27,7 @@ struct PlanFindings {
   bool more_devices = true;               ///< whether more of them were tried
 };
 
-/// "after", "beside" or, because nobody keeps whole gradients, "each pass".
+/// "after", "beside" or, where no replica keeps whole gradients, "each pass".
 std::string sent_text(const ParallelPlan& plan) {
   const DataParallelOptions options = plan.data_parallel(1);
   if (options.replicas == 1) return "-";
@@ -35,17 +36,12 @@ std::string sent_text(const ParallelPlan& plan) {
 }
 
 Json memory_json(const pipeline::StageUse& stage) {
-  const PeakMemory& m = stage.by_kind;
-  return {{"weights", m.weights.count},
-          {"gradients", m.gradients.count},
-          {"optimizer_state", m.optimizer_state.count},
-          {"activations", m.activations.count},
-          {"workspace", m.workspace.count},
-          {"copies", m.copies.count},
-          {"framework", (stage.peak - m.total()).count}};
+  Json json = peak_json(stage.by_kind);
+  json["framework"] = (stage.peak - stage.by_kind.total()).count;
+  return json;
 }
 
-/// What a plan leaves of a device of `machines`, beside the reserve; or what it lacks.
+/// The memory that a plan leaves of a device besides the reserve, or what it lacks.
 Cell spare_cell(const SimulatedPlan& plan, const Machines& machines) {
   const Bytes spare = machines.memory() - plan.fullest().peak, lacks = machines.reserve - spare;
   return {spare.count, lacks > Bytes{} ? "lacks " + to_text(lacks) : to_text(spare)};
@@ -537,7 +533,7 @@ void add_plan(CLI::App& app, Verb& chosen) {
        "framework's selective_recompute says), full (every layer; also spelled on) [off,full]")
       ->check(CLI::IsMember({"off", "selective", "full", "on"}));
   list("--precision", space.precision, "WORD,...",
-       "Number formats to try: fp32, tf32, amp, fp16, bf16, fp8, mxfp8, nvfp4 [fp16]")
+       "Dtypes to try: fp32, tf32, amp, fp16, bf16, fp8, mxfp8, nvfp4 [fp16]")
       ->check(CLI::IsMember({"fp32", "tf32", "amp", "fp16", "bf16", "fp8", "mxfp8", "nvfp4"}));
   list("--zero", space.zero, "N,...",
        "Stages of ZeRO to try; replicas divide nothing (0), the optimizer state (1), also "

@@ -5,7 +5,6 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "scenarios/report/html.h"
-#include "scenarios/results/overview.h"
 #include "sim/file_aside.h"
 
 namespace baechi {

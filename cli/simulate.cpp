@@ -4,7 +4,6 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/step_text.h"
-#include "placers/framework_placement.h"
 #include "sim/explain/explanation.h"
 #include "sim/objective/replicas.h"
 #include "traces/format/compressed_file.h"
@@ -126,16 +125,6 @@ PipelineResult stream(const Problem& problem, const Placement& placement,
   return result;
 }
 
-/// Reads the placement file. Throws InputError if it is malformed, or has no placement.
-Placement load_placement(const std::string& path, const Problem& problem) {
-  try {
-    return read_any_placement(path, problem);
-  } catch (const InfeasibleError& e) {
-    throw InputError(fmt::format(
-        "{}: has no placement to simulate, because its placer found none: {}", path, e.what()));
-  }
-}
-
 /// A colocation group on several devices: its first member, and the first one on another device.
 struct SplitGroup {
   GroupId group{};
@@ -234,7 +223,7 @@ int simulate_once(const SimulateArguments& arguments) {
   const auto [name, experiment, samples] = read_experiment(arguments.trace, arguments.cluster);
   const Problem given = experiment.problem();
   std::optional<Stage> stage("reading " + arguments.placement);
-  const Placement given_placement = load_placement(arguments.placement, given);
+  const Placement given_placement = read_placement(arguments.placement, given, "simulate");
   const ExperimentStep step = experiment.step(given_placement);
   const Problem problem = step.problem();
   const Placement& placement = step.placement();

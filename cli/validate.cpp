@@ -2,7 +2,6 @@
 
 #include <cerrno>
 #include <filesystem>
-#include <map>
 
 #include "cli/arguments.h"
 #include "cli/output.h"

@@ -274,8 +274,7 @@ class Calibrator {
     t.shared = (t.contention - 1.0) / static_cast<double>(count - 1) >= 0.5;
     if (!t.shared) return;
     Samples each, waited;
-    // What one more adds to two, whose producers need not end at one time; to one, if there are
-    // two.
+    // The time that one more transfer adds to two; to one, if there are only two.
     const auto base = by_count.size() > 2 ? std::next(by_count.begin()) : by_count.begin();
     for (auto more = std::next(base); more != by_count.end(); ++more)
       for (const double total : more->second)

@@ -160,7 +160,7 @@ Placement neighbour(Placement placement, const Problem& problem, std::uint64_t n
   return placement;
 }
 
-/// What a folder of plans had before must not be taken for what it gets now.
+/// Removes the plans of an earlier export.
 void empty_plans(const std::string& folder) {
   fs::create_directories(folder);
   for (const auto& entry : fs::directory_iterator(folder)) {

@@ -229,9 +229,9 @@ class LatencyWriter : ProgramWriter<LatencyProgram> {
   std::size_t parts_;
   IdVector<TensorId, Duration> transfer_;
   IdVector<BundleId, std::vector<OpId>> members_;
-  double extra_ = 0.0;                         // of each part
+  double extra_ = 0.0;                         // added to each part
   std::uint32_t last_ = 0;                     // the objective's column
-  std::uint32_t end_before_ = 0;               // of the part before on the accelerator
+  std::uint32_t end_before_ = 0;               // column: end of the accelerator's previous part
   IdVector<OpId, std::uint32_t> path_, done_;  // end on the longest path; end
   IdVector<TensorId, std::vector<std::uint32_t>> in_, out_;  // of all parts
 };

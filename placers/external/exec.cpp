@@ -5,7 +5,6 @@
 #include "placers/files/placement_file.h"
 #include "placers/interface/colocation.h"
 #include "placers/interface/placer.h"
-#include "sim/engine/simulation.h"
 #include "sim/text.h"
 #include "traces/format/json_string.h"
 #include "traces/format/trace_file.h"

@@ -4,7 +4,6 @@
 
 #include "sim/error.h"
 #include "sim/objective/replicas.h"
-#include "traces/format/compressed_file.h"
 #include "traces/format/json.h"
 #include "traces/format/json_string.h"
 

@@ -120,8 +120,8 @@ class Favourites {
 
  private:
   bool earlier_on_another(OpId child, DeviceId d);
-  /// The time since which `v` could start on every device on which it fits, including `d`. If (that
-  /// time, rank of `v`) is not before `bound`, any time that is not before it either.
+  /// The earliest time from which `v` can start on every device on which it fits, including `d`.
+  /// May return any later time if (time, rank of `v`) >= `bound`.
   TimePoint urgent_at(OpId v, DeviceId d, std::pair<TimePoint, Rank> bound);
 
   PartialSchedule& schedule_;

@@ -40,7 +40,7 @@ std::string why_no_plan(const PlannerInput& input);
 /// the order of the file, the last first; successors in the order of their edges.
 std::vector<BundleId> plan_line(const PlannerInput& input);
 
-/// What equal stages have equally many of.
+/// The unit of which equal stages have the same number.
 enum class EqualParts : std::uint8_t {
   /// Nodes called `ParallelTransformerLayer`, in topological order; the last stages may have one
   /// more. Nodes that lead to one of them join the first stage, the others the last; alternatively,

@@ -9,7 +9,6 @@
 #include "placers/interface/registry.h"
 #include "scenarios/read/choice_text.h"
 #include "scenarios/run/runner.h"
-#include "scenarios/run/sweep.h"
 #include "sim/file_aside.h"
 
 namespace baechi {

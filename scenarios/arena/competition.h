@@ -2,7 +2,6 @@
 /// hidden instances, compared with baselines that run, too.
 #pragma once
 #include "scenarios/arena/known.h"
-#include "sim/problem/problem.h"
 #include "sim/processor_time.h"
 
 namespace baechi {

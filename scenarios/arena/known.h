@@ -58,7 +58,7 @@ class Arena {
   ArenaScore score(const std::string& placer) const;
   /// All known placers by rank; ties by name.
   std::vector<ArenaScore> ranking() const;
-  /// The values as points of the placers of the ranking, by instance; failures are infeasible.
+  /// A point per instance with the value of each ranked placer; failures are infeasible.
   Contest contest() const;
 
  private:

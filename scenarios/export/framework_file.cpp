@@ -8,10 +8,8 @@
 #include "placers/feasible.h"
 #include "placers/files/placement_file.h"
 #include "placers/framework_placement.h"
-#include "placers/model_layers.h"
 #include "placers/refine.h"
 #include "placers/whole_modules.h"
-#include "sim/error.h"
 #include "sim/pipeline/pipeline.h"
 #include "traces/format/compressed_file.h"
 

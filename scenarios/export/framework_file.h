@@ -1,7 +1,6 @@
 /// Writes placements in the formats of frameworks.
 #pragma once
 #include "scenarios/run/experiment.h"
-#include "sim/problem/problem.h"
 
 namespace baechi {
 

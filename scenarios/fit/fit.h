@@ -3,7 +3,6 @@
 
 #include "scenarios/export/framework_file.h"
 #include "scenarios/fit/fit_model.h"
-#include "scenarios/read/scenario.h"
 
 namespace baechi {
 

@@ -4,8 +4,8 @@
 namespace baechi {
 namespace {
 
-/// What is trained: all, or adapters beside all products (Hu et al., "LoRA", ICLR 2022), these also
-/// over weights in 4 bits (Dettmers et al., "QLoRA", NeurIPS 2023).
+/// What is trained: all weights, or adapters of all GEMMs (Hu et al., "LoRA", ICLR 2022), also with
+/// frozen weights in 4 bits (Dettmers et al., "QLoRA", NeurIPS 2023).
 struct Trained {
   std::string name{};
   std::int64_t rank = 0;  ///< of adapters; 0: all weights are trained

@@ -13,7 +13,7 @@ constexpr std::size_t parts_in_flight = 4;  ///< llama.cpp's GGML_SCHED_MAX_COPI
 constexpr std::int64_t least_copied = 32;   ///< tokens of a pass with copies of host weights
 constexpr Bytes no_limit{std::int64_t{1} << 50U};
 
-/// What a program's releases of today have on any GPU, in place of its numbers; 0: these.
+/// Numbers of current releases, which replace those of a device type; 0: its own stay.
 /// Sources and errors on GPUs and sources left out: notes/fit-against-published.md.
 struct Release {
   GemvNumbers gemv{};
@@ -31,7 +31,8 @@ std::shared_ptr<const DeviceModel> under(const Release& release, const DeviceMod
   auto model = std::make_shared<DeviceModel>(gpu);
   if (release.gemv.fp16 > 0.0) model->gemv = release.gemv;
   if (release.decode > 0.0) model->attention_decode = release.decode;
-  // Of a graph's kernel. Chips for data centres take longer: capabilities 6.0 to 10.0.
+  // The launch of a CUDA graph's kernel. Chips for data centres take longer: capabilities 6.0
+  // to 10.0.
   const double capability = gpu.compute_capability;
   model->launch = Duration{
       capability > 0.0 && capability < 11.0 && capability == std::floor(capability) ? 5'500

@@ -3,7 +3,6 @@
 
 #include "placers/layer_line.h"
 #include "scenarios/fit/fit.h"
-#include "scenarios/run/experiment.h"
 
 namespace baechi {
 

@@ -268,9 +268,9 @@ bool can_plan(const pipeline::ScheduleEntry& schedule) {
 std::string ParallelPlan::mistake(std::int64_t batch) const {
   const std::int64_t count = micro_batches(batch);
   if (recompute_layers > 0 && recompute != Recomputing::full)
-    return "layers of a chunk are counted where they are computed again: --recompute full";
+    return "recompute_layers needs --recompute full";
   if (offload_layers > 0 && recompute == Recomputing::full)
-    return "layers that are computed again keep nothing that the host could hold";
+    return "recomputed layers keep no activations to offload";
   if (count == 0)
     return fmt::format("a batch of {} cannot be divided among {} replicas in parts of {}", batch,
                        data, micro_batch);

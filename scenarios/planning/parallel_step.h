@@ -7,7 +7,7 @@
 
 namespace baechi {
 
-/// What is computed again before its backward pass.
+/// Activation checkpointing: what is recomputed before its backward pass.
 enum class Recomputing : std::uint8_t { off, selective, full };
 constexpr auto names_of(Recomputing) {
   return std::to_array<Named<Recomputing>>(
@@ -43,27 +43,27 @@ struct ParallelPlan {
   bool overlap = false;   ///< and exchange them beside its products
   bool overlap_experts = false;  ///< tokens go to experts and back beside other micro-batches
   Recomputing recompute = Recomputing::full;
-  /// So many layers of each chunk, the first, are computed again with Recomputing::full; 0: all.
+  /// With Recomputing::full, the first so many layers of each chunk are recomputed; 0: all.
   std::int64_t recompute_layers = 0;
-  /// What so many layers of each chunk, the first, keep is in the host's memory between the passes.
+  /// The first so many layers of each chunk keep their activations in the host's memory.
   std::int64_t offload_layers = 0;
   std::string precision = "fp16";  ///< a number format of the transform `precision`, or fp32
   /// Stage of ZeRO: replicas divide 1: the optimizer's state, 32-bit copies of the weights, and the
   /// updates; 2: gradients, too; 3: weights, too.
   int zero = 0;
-  /// Replicas of a group that divide what ZeRO does; groups add up their gradients (hybrid
-  /// sharding). 0: all replicas.
+  /// Replicas of a sharding group; groups reduce their gradients (hybrid sharding). 0: all
+  /// replicas.
   std::int64_t group = 0;
   /// When replicas send gradients; by_mode: ZeRO 0 and 1 after the last backward pass, as
   /// Megatron-LM, 2 and 3 beside each.
   Sending send = Sending::by_mode;
   std::string schedule = "1f1b_flush";  ///< of stages with one chunk; else it is interleaved
-  /// What precedes the layers counts as a layer where these are divided, and what follows them.
+  /// The embedding and the loss count as one layer each where layers are divided among stages.
   bool count_ends = false;
 
   friend auto operator<=>(const ParallelPlan&, const ParallelPlan&) = default;
 
-  /// What data_parallel is told, on nodes of so many devices.
+  /// The options of data_parallel on nodes of so many devices.
   DataParallelOptions data_parallel(std::int64_t per_node) const;
   std::int64_t ranks_of_stage() const { return tensor * context * data; }
   std::int64_t ranks() const { return ranks_of_stage() * pipeline; }
@@ -77,9 +77,9 @@ struct ParallelPlan {
   const pipeline::ScheduleEntry& passes() const;
   /// The same plan for the graph of one rank: without what the graph does not depend on.
   ParallelPlan of_rank() const;
-  /// Whether gradients of weights are made by ops of their own, beside which ranks exchange tokens.
+  /// Whether weight gradients are ops of their own, with which token exchanges overlap.
   bool splits_backward() const { return sequence; }
-  /// What cannot be: a reason for people; "" if nothing. Layers and devices are not asked.
+  /// Why the plan is impossible, for people; "" if it is possible. Ignores layers and devices.
   std::string mistake(std::int64_t batch) const;
 };
 
@@ -102,12 +102,12 @@ struct NamedTransform {
   std::unique_ptr<Transform> make() const;
 };
 
-/// What the generator is told beside the job's own options: key and value. Throws InputError where
-/// these have one that plans choose.
+/// The options that the plan gives the generator: key and value. Throws InputError if the job's own
+/// options have one of these.
 std::vector<std::pair<std::string, Options::Value>> rank_options(const TrainingJob& job,
                                                                  const ParallelPlan& plan);
 
-/// What one rank computes with a micro-batch: a graph for each of_rank(), and another where
+/// The graph of one rank and micro-batch: one for each of_rank(), and another where
 /// copies_embeddings(). `applied`, if given, takes the transforms of the generator's graph. Throws
 /// InputError if the generator cannot make it.
 OpGraph rank_graph(const TrainingJob& job, const ParallelPlan& plan,

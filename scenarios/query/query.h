@@ -1,9 +1,6 @@
 /// Questions of programs that ask many: how long kernels, collectives and steps take.
 #pragma once
-#include <functional>
 #include <nlohmann/json.hpp>
-#include <span>
-#include <string>
 
 #include "sim/options.h"
 

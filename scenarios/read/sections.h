@@ -4,7 +4,6 @@
 
 #include "scenarios/read/device_table.h"
 #include "scenarios/read/scenario.h"
-#include "sim/cluster/calibration.h"
 
 namespace baechi {
 

@@ -1,6 +1,5 @@
 /// report.html: its page and its data; and the folder of results that `baechi run` writes.
 #pragma once
-#include "scenarios/results/results.h"
 #include "scenarios/results/tables.h"
 
 namespace baechi {

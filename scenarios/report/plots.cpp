@@ -6,7 +6,6 @@
 #include "placers/external/child_process.h"
 #include "scenarios/read/paths.h"
 #include "scenarios/report/html.h"
-#include "scenarios/results/tables.h"
 #include "sim/file_aside.h"
 
 namespace baechi {

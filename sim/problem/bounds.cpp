@@ -81,7 +81,7 @@ Duration offload_bound(const OpGraph& graph, const Cluster& cluster) {
   return Duration{static_cast<std::int64_t>(static_cast<double>(excess.count) * 1e9 / bandwidth)};
 }
 
-/// That what ops hold for the whole step does not fit; of a training step, what that is.
+/// The message that weights (in training also gradients and optimizer state) do not fit.
 std::string held_text(const OpGraph& graph, Bytes held, std::size_t devices, Bytes all) {
   std::array<Bytes, all_words<Phase>().size()> parts{};
   for (const OpId v : graph.ops())

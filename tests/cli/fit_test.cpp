@@ -178,7 +178,7 @@ TEST_SUITE("fit") {
         "--placement device_map.json --cpu-memory 3GB --disk '3.5 GB/s'");
     CHECK(step["step_time_us"].get<double>() > reading);
     CHECK(step["step_time_us"].get<double>() < 1.5 * reading);
-    refuses("simulate llama --gpus 1xrtx_3060 --disk '3.5 GB/s'", "--disk needs --cpu-memory");
+    refuses("place llama --gpus 1xrtx_3060 --disk '3.5 GB/s'", "--disk needs --cpu-memory");
     refuses("fit llama --gpus 1xrtx_3060 --disk '3.5 GB/s'", "--disk needs --cpu-memory");
     refuses("fit llama --gpus 1xrtx_3060 --cpu-memory 3GB --disk fast",
             "--disk: 'fast' is not a rate");

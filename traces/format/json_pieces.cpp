@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <utility>
 
 #include "sim/error.h"
 

@@ -11,7 +11,8 @@ struct PublishedConfig {
   std::map<std::string, std::string> values{};
   std::vector<std::string> not_modelled{};  ///< "KEY: why", of keys that change the computation
   std::string also{};                       ///< another generator that makes this model
-  /// Modules of transformers, by ours: "layer_" -> "model.layers."; those that are not as Llama's.
+  /// Our names of modules to those of transformers, where they differ from Llama's:
+  /// "layer_" -> "transformer.h.".
   std::map<std::string, std::string> names{};
 };
 /// Throws InputError, with `path`, if the text is no JSON object or no generator has its

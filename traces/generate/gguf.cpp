@@ -5,8 +5,6 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "sim/error.h"
-
 namespace baechi::generate {
 
 extern const char* const families_json;

@@ -16,7 +16,7 @@ struct Measurement {
   friend bool operator==(const Measurement&, const Measurement&) = default;
 };
 
-/// What a device is benchmarked with; as it stands, a part of a GPU.
+/// The sizes of a device's benchmarks; the defaults are for a part of a GPU.
 struct BenchmarkScale {
   /// How long a link takes, in ns: `fixed`, and so many for each 10,000 bytes.
   struct Pace {

@@ -14,7 +14,7 @@ DEVICES = {
     "rtx3090": {"base": "rtx_3090_pytorch", "products": {"default": {
         "efficiency": 0.9, "bandwidth": 0.8, "overlap": 2.19, "streaming": 0.63, "launch": "2169 ns", "tile": "131 ns",
         "tile_area": "137 ns", "split": "2624 ns", "step": "59 ns", "split_bandwidth": 0.276}}}}
-# What stands for them where a GPU is left out: V100's shares under PyTorch, and its own under PyTorch at its limit of power.
+# Device types for a GPU that is left out of the fit: V100's efficiencies under PyTorch; rtx_3090_pytorch.
 OTHERS = {"p100": {**DEVICES["p100"], "bandwidth_efficiency": 0.842, "efficiency": {"default": 0.807}}, "rtx3090": "rtx_3090_pytorch"}
 BOUND_BY_HOST = 8  # smaller batches
 

@@ -163,7 +163,7 @@ def add_recipe(words, launchers, model, release="", system="", dtype="", own=())
 
 # Blocks
 
-# What an inferred setting stands for the opposite of, where that is not to leave it out.
+# The value without an inferred setting, where that is not its absence.
 WITHOUT = {"precision=FP8": "bf16", "zero=2": "1"}
 
 

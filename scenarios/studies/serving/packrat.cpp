@@ -8,7 +8,6 @@
 
 #include "scenarios/read/paths.h"
 #include "sim/csv_table.h"
-#include "sim/error.h"
 #include "traces/format/compressed_file.h"
 
 namespace baechi::serving {

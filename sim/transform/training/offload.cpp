@@ -252,8 +252,7 @@ class Offload final : public Transform {
   std::string no_pipeline(PipelineTraits /*pipeline*/) const override {
     return "offload: each micro-batch would copy the weights again";
   }
-  /// What is launched, sent or divided among replicas is decided before: copies of weights are none
-  /// of the model's ops.
+  /// These only apply to ops of the model, not to copies of weights.
   bool must_follow(std::string_view other) const override {
     return other == "data_parallel" || other == "host" || other == "send_after_pass";
   }

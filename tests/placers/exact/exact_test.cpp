@@ -150,7 +150,7 @@ TEST_SUITE("exact") {
     CHECK(lines.detail == "more than 1 ideals: only lines were searched");
   }
 
-  // Of the largest load, and of the sum of the largest forward and backward loads.
+  // For the largest load, and for the sum of the largest forward and backward loads.
   TEST_CASE("mip_max_load finds the best of all splits, and of those that are contiguous") {
     const std::uint64_t rounds = thorough() ? 4'000 : 100;
     for (const char* phases : {"together", "apart"}) {

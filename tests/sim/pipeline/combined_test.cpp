@@ -252,26 +252,6 @@ TEST_SUITE("pipelines") {
     CHECK(at_time_0 > 50);
   }
 
-  TEST_CASE("out of memory at time 0: kinds are not negative, and add up to the peak") {
-    // 1f1b's first stage asks for 4 versions of 10 B, and has 25 B.
-    const auto& [graph, cluster, costs, problem] =
-        OwnedProblem(uniform_graph(4, 0_B, true), gpus(4, 25_B));
-    for (const ScheduleEntry& entry : schedules()) {
-      CAPTURE(entry.name);
-      if (entry.layout == Layout::loop) continue;
-      const PipelineResult r =
-          simulate_pipeline({graph, cluster, costs}, Uniform(4, 0_B).placement,
-                            {.schedule = std::string(entry.name), .micro_batches = 8});
-      for (const StageUse& s : r.stages) {
-        CHECK(s.spare_versions >= 0_B);
-        for (const MemoryKind kind : memory_kinds) CHECK(s.at_peak[kind] >= 0_B);
-        CHECK(s.peak == s.spare_versions + s.at_peak.total());
-      }
-    }
-    CHECK(Uniform(4, 0_B).run("1f1b", 8).one_kind);
-    CHECK_FALSE(Uniform(4, 0_B).run("gpipe", 8).one_kind);
-  }
-
   TEST_CASE("versions are kept of weights, not of gradients and optimizer state") {
     //   f(40 B of weights) -> g -> h(backward, 40 B of gradients) -> u(update, 80 B of its own)
     const auto& [graph, cluster, costs, problem] =
@@ -282,5 +262,7 @@ TEST_SUITE("pipelines") {
     CHECK(r.stages[0].spare_versions == 40_B);  // 2 versions of 40 B; without this rule 160 B
     CHECK(r.stages[0].at_peak[MemoryKind::weights] == 160_B);
     CHECK_FALSE(r.one_kind);
+    CHECK(Uniform(4, 0_B).run("1f1b", 8).one_kind);
+    CHECK_FALSE(Uniform(4, 0_B).run("gpipe", 8).one_kind);
   }
 }

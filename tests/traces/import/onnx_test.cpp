@@ -236,7 +236,7 @@ TEST_SUITE("onnx") {
     const std::string constant =
         text(2, "w") + text(4, "Constant") + text(5, text(1, "value") + text(5, matrix));
     const std::string product = text(1, "x") + text(1, "w") + text(2, "y") + text(4, "MatMul");
-    const std::string odd = text(1, "y") + text(2, "z") + text(4, "Mystery");
+    const std::string odd = text(1, "y") + text(2, "z") + text(4, "MysteryAttention");
     const std::string sides = text(1, number(1, 2)) + text(1, number(1, 4));
     const std::string x = text(1, "x") + text(2, text(1, number(1, 1) + text(2, sides)));
     TextFile file("c.onnx",
@@ -244,9 +244,12 @@ TEST_SUITE("onnx") {
                       text(7, text(1, constant) + text(1, product) + text(1, odd) + text(11, x)),
                   Content::any);
     const Trace trace = read_trace(file, "onnx", options("onnx", {{"untimed", "zero"}}));
-    CHECK(has_note(trace, "no rule for the shapes of Mystery x1"));
+    CHECK(has_note(trace, "no rule for the shapes of MysteryAttention x1"));
+    CHECK(has_note(trace,
+                   "warning: matmuls without a formula, or functions defined by the model, count "
+                   "as one flop per element: MysteryAttention x1"));
     const OpGraph& g = trace.graph;
-    REQUIRE(g.num_ops() == 3);  // x, the matmul, Mystery
+    REQUIRE(g.num_ops() == 3);  // x, the matmul, the unknown one
     CHECK(g.op(OpId{1}).persistent == Bytes{4 * 8 * 4});
     CHECK(g.work(OpId{1}).flops == 2 * 2 * 8 * 4);
   }

@@ -137,6 +137,9 @@ TEST_SUITE("recordings") {
     CHECK(trace.batch == 2);
     CHECK(trace.source == "PyTorch execution trace 1.1.0-chakra.0.0.4, times of a GPU by hand");
     CHECK(noted(trace, "22 of 22 calls joined by Record function id"));
+    CHECK(noted(trace,
+                "2 parameters of 64 bytes, optimizer state of 0, statistics and frozen "
+                "weights of 0; 1 inputs of 24"));
     CHECK(noted(trace, "63.000 us of 63.000 us"));  // 20+5+3+1+6+18+2+8
     CHECK(trace.coverage.with_time == 0);           // is set by read_trace()
   }
@@ -166,6 +169,22 @@ TEST_SUITE("recordings") {
                                                       "relu_1 -> bag_1 32", "bag_1 -> sum_1 16"});
     // If cumsum takes y, the inner calls are all that bag does.
     CHECK(names(imported_texts(step({sorted, y}), "").graph).contains("cumsum_1"));
+  }
+
+  TEST_CASE("a collective in an older version has its name among the arguments") {
+    const nlohmann::json x{1, 1, 0, 8, 4, "cpu"}, y{2, 2, 0, 8, 4, "cpu"};
+    nlohmann::json sum = nlohmann::json::parse(recorded_call(2, 1, "record_param_comms", {x}, y));
+    for (const char* text : {"all_reduce", "another text"}) {
+      sum["inputs"].push_back(text);
+      sum["input_shapes"].push_back(nlohmann::json::array());
+      sum["input_types"].push_back("String");
+    }
+    const OpGraph g = imported_texts(R"({"schema": "1.0.1", "nodes": [{"id": 1, "parent": 1,
+        "rf_id": 0, "inputs": [], "name": "[pytorch|profiler|execution_graph|thread]"},)" +
+                                         sum.dump() + "]}",
+                                     "")
+                          .graph;
+    CHECK(names(g) == std::set<std::string>{"input_1", "all_reduce_1"});
   }
 
   // Autograd copies a gradient with another layout than its weight: new_empty_strided(y) makes the

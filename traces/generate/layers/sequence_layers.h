@@ -109,8 +109,8 @@ ValueId handed_on(Model& model, std::string_view name, ValueId x);
 /// Source: Dubey et al., "The Llama 3 Herd of Models", 2024, section 3.3.2.
 ValueId gather_context(Model& model, std::string_view name, ValueId x, const Ranks& ranks);
 
-/// What a layer reads that predicts a token more: `before`, of the layers before, and the next
-/// token's embedding, each normalised, joined and multiplied. Source: DeepSeek-AI, "DeepSeek-V3
+/// The input of a multi-token prediction layer: the previous layers' output and the next token's
+/// embedding, each normalised, then concatenated and projected. Source: DeepSeek-AI, "DeepSeek-V3
 /// Technical Report", 2024, section 2.2.
 ValueId joined_with_token(Model& model, ValueId before, ValueId embedded, std::int64_t features);
 

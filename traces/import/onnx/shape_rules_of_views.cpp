@@ -318,11 +318,12 @@ void blocks(Inference& n) {
 }
 
 void top_k(Inference& n) {
-  if (n.shape(0) == nullptr || n.values(1) == nullptr || n.values(1)->size() != 1) return;
+  const Values* count = n.values(1);  // before opset 10 an attribute
+  if (n.shape(0) == nullptr || (count != nullptr ? count->size() != 1 : n.in.size() > 1)) return;
   Shape y = *n.shape(0);
   const auto axis = axis_of(n.node.integer("axis", -1), y.size());
   if (!axis) return;
-  y[*axis] = whole(n.values(1)->front());
+  y[*axis] = count != nullptr ? whole(count->front()) : n.node.integer("k", -1);
   n.set(y, n.type(0));
   n.set(y, ElementType::int64, 1);
 }
