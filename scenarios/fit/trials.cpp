@@ -222,11 +222,6 @@ std::int64_t FitTrials::largest(FitCase asked, std::int64_t step, std::int64_t m
   return good * step;
 }
 
-bool FitTrials::uses_host(const FitCase& asked) {
-  const Elsewhere& e = asked.elsewhere;
-  return e.layers || e.experts > 0 || e.prefetch || e.optimizer;
-}
-
 std::vector<bool> FitTrials::which_wait(const FitGraphs& graphs, std::size_t count) {
   std::vector<std::size_t> numbered;
   for (std::size_t l = 0; l < graphs.size(); ++l)
@@ -316,9 +311,11 @@ std::size_t FitTrials::least_waiting(const FitCase& asked, const FitGraphs& grap
 }
 
 Bytes FitTrials::lacking(const FitCase& asked, const FitGraphs& graphs) const {
-  const std::size_t waiting = asked.elsewhere.prefetch ? least_waiting(asked, graphs) : 0;
+  const Elsewhere& e = asked.elsewhere;
+  const std::size_t waiting = e.prefetch ? least_waiting(asked, graphs) : 0;
+  const bool host = e.layers || e.experts > 0 || e.prefetch || e.optimizer;
   return std::max(line(asked, graphs, waiting, nullptr).lacking(),
-                  uses_host(asked) ? lacks_on_host(asked, graphs, waiting) : Bytes{});
+                  host ? lacks_on_host(asked, graphs, waiting) : Bytes{});
 }
 
 std::shared_ptr<const CostedGraph> FitTrials::costed(std::shared_ptr<const Trace> trace,
@@ -421,9 +418,10 @@ void FitTrials::simulate(const FitCase& asked, const FitGraphs& graphs, std::siz
     if (result->oom) way.lacks = std::max(way.lacks, result->oom->needed - result->oom->free);
   way.fits = way.lacks <= Bytes{};
   way.step = one.makespan + host_time(asked.variant);
-  way.per_second =
-      static_cast<double>(question_.model.writes ? asked.variant.batch : samples(*graphs.decode)) *
-      1e9 / static_cast<double>(std::max<std::int64_t>(1, way.step.count()));
+  way.per_second = static_cast<double>(question_.model.writes
+                                           ? asked.variant.batch
+                                           : std::max<std::int64_t>(1, graphs.decode->batch)) *
+                   1e9 / static_cast<double>(std::max<std::int64_t>(1, way.step.count()));
   for (std::size_t l = 0; l < graphs.size(); ++l)
     way.map.emplace_back(graphs.layers[0]->names[l], on_disk[l] ? gpus_ + 1
                                                      : waits[l] ? gpus_

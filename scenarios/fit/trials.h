@@ -40,7 +40,6 @@ class FitTrials {
 
  private:
   FitWay way_with(const std::string& name, const FitCase& asked);
-  static bool uses_host(const FitCase& asked);
   const ClusterChoice& cluster_of(const FitVariant& v) const {
     return clusters_[v.vllm ? 2 : v.flash ? 1 : 0];
   }
@@ -61,11 +60,8 @@ class FitTrials {
   /// The devices that hold layers: the host first, if layers may compute there.
   Line line(const FitCase& asked, const FitGraphs& graphs, std::size_t waiting,
             const CostedGraph* costs) const;
-
   static std::vector<Duration> times(const FitGraphs& graphs, const CostedGraph* costs, DeviceId d);
-
   std::size_t least_waiting(const FitCase& asked, const FitGraphs& graphs) const;
-
   Bytes lacking(const FitCase& asked, const FitGraphs& graphs) const;
 
   /// Patterns of modules that wait, and those of them on the disk.
@@ -82,10 +78,7 @@ class FitTrials {
   StepResult step(std::shared_ptr<const Trace> trace, const ModelLayers& layers,
                   const FitCase& asked, const Waiting& waiting, const std::vector<DeviceId>& device,
                   EngineOptions engine = {}, bool borrowed = false) const;
-
   void simulate(const FitCase& asked, const FitGraphs& graphs, std::size_t waiting, FitWay& way);
-
-  static std::int64_t samples(const Trace& trace) { return std::max<std::int64_t>(1, trace.batch); }
 
   /// The time of the prompt's parts. GPUs compute them, with copies of what is on the host, unless
   /// they are short. Source: llama.cpp, ggml-cuda (offload_op, min_batch_size).
