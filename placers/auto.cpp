@@ -335,14 +335,12 @@ class Portfolio final : public Placer {
 }  // namespace
 
 /// More memory never makes the step longer where all placements are tried (see refined()). Up to
-/// 80 ops, what climb() finds is found with more memory of all devices, too; but auto is never
-/// behind its placers under the devices' own limits either, and those may be lucky. Measured on
-/// random graphs of 10 to 80 ops, 2 to 4 devices: 1 of 315 steps was longer with 10 or 25 % more
-/// memory of all devices or of one, by 1.3 %. From 81 ops on, 16 of 150 published graphs with 18 to
-/// 80 % more memory, at most by 6 %. Random graphs of 90 to 400 ops, with 10 and 25 % more memory:
-/// 96 of 480. Where ops take up to 1 us, at most by 7 %, or 14 % if `fallback` found the placement
-/// with less memory; where they take up to 3 ns, beside transfers of 100 ns, 14 of 188 by more than
-/// 5 %, the worst by 64 %: the 62 to 277 evaluations end far from the optimum, on other paths.
+/// 3,000 ops, what climb() finds is found with more memory of all devices, too; but auto is never
+/// behind its placers under the devices' own limits either, and those may be lucky. Measured with
+/// 10 or 25 % more memory of all devices or of one, random graphs on 2 to 4 devices: up to 80 ops 1
+/// of 315 steps was longer, by 1.3 %; from 81 to 1,000 ops 1 of 191, by 2.4 %. There a last search
+/// under the own limits made 4 of 32 steps longer, by up to 0.2 %, and those of the arena 0.4 %
+/// shorter.
 std::unique_ptr<Placer> make_auto(Options& o) {
   const bool quick = o.get("quick", false, "only placers of ops, and no evaluations");
   const auto evaluations = static_cast<std::size_t>(o.get(

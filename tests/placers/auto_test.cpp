@@ -219,6 +219,10 @@ TEST_SUITE("placers") {
       CHECK(some.slower * 100 <= some.compared);
       CHECK(some.worst <= 1.02);
     }
+    const Outcome many = outcome(4, 85, 100, unequal, 1.3);  // of those above 80 ops, in 0.1 s each
+    CHECK(many.compared > 10);
+    CHECK(many.slower * 20 <= many.compared);
+    CHECK(many.worst <= 1.05);
   }
 
   TEST_CASE("straight cuts that fit into some memory are not lost with more") {
