@@ -105,6 +105,7 @@ TEST_SUITE("pytorch") {
     // or, sequentially, at 110 and 210.
     const Case test(three_tensors(), 3);
     CHECK(place("m_etf", "", test.problem).facts.at("planned_step_us") == 1.210);
+    CHECK(place("m_etf", "", test.problem).facts.at("attempts") == 1);  // memory is ample
     CHECK(place("m_etf", "variant=pytorch", test.problem).facts.at("planned_step_us") == 1.110);
     CHECK(place("m_sct", "variant=pytorch", test.problem).facts.at("planned_step_us") == 1.110);
   }
