@@ -149,30 +149,6 @@ void read_collectives(const ClusterFlags& flags, ClusterChoice& cluster) {
                             : make_collectives(choice.name, choice.options, "--collectives");
 }
 
-/// Adds a host whose memory holds weights that wait, with a way to it for each device, which has
-/// lanes of its own, and a disk behind it.
-void add_host(const ClusterFlags& flags, FlagReader& reader, ClusterChoice& cluster) {
-  if (flags.cpu_memory.empty()) {
-    if (!flags.disk.empty()) reader.mistakes().add(disk_needs_host);
-    return;
-  }
-  DeviceChoice host{.count = 0, .name = "host", .kind = "host"};
-  host.memory =
-      reader.read<Bytes>("--cpu-memory", flags.cpu_memory, {}, parse_bytes, "a size such as 64GB");
-  host.model = built_in_devices().devices.at(host.kind);
-  const Link link = reader.one_of("--host-link", flags.host_link, built_in_devices().links).link;
-  for (std::size_t g = 0; g < cluster.devices.size(); ++g) {
-    host.count += cluster.devices[g].count;
-    cluster.links.push_back({.from = g, .to = cluster.devices.size(), .link = link});
-  }
-  cluster.devices.push_back(std::move(host));
-  if (const auto disk = read_disk(flags.disk, reader.mistakes())) {
-    cluster.links.push_back(
-        {.from = cluster.devices.size() - 1, .to = cluster.devices.size(), .link = *disk});
-    cluster.devices.push_back({.name = "disk", .kind = "disk", .memory = unlimited});
-  }
-}
-
 Platform from_flags(const ClusterFlags& flags) {
   FlagReader reader;
   Platform platform;
@@ -204,7 +180,8 @@ Platform from_flags(const ClusterFlags& flags) {
         {"link", fmt::format("as no --link is given, Baechi's fit of PCIe in 2020, {} and {}",
                              to_text(default_link.bandwidth), to_text(default_link.latency))});
   platform.engine = read_engine(flags, reader);
-  add_host(flags, reader, platform.cluster);
+  add_host({flags.cpu_memory, flags.host_link, flags.disk, "--cpu-memory", "--host-link"},
+           platform.cluster, reader.mistakes());
   reader.throw_if_any();
   read_collectives(flags, platform.cluster);
   return platform;
@@ -360,14 +337,6 @@ Placement read_placement(const std::string& path, const Problem& problem, std::s
 Bytes read_reserve(const std::string& text) {
   if (const auto reserve = parse_bytes(text)) return *reserve;
   throw InputError(fmt::format("--reserve: '{}' is not a size such as '1 GiB'", text));
-}
-
-std::optional<Link> read_disk(const std::string& text, Mistakes& mistakes) {
-  if (const auto rate = parse_bandwidth(text); rate && *rate > Bandwidth{})
-    return Link{.bandwidth = *rate, .latency = std::chrono::microseconds{100}};
-  if (!text.empty())
-    mistakes.add(fmt::format("--disk: '{}' is not a rate such as '3.5 GB/s'", text));
-  return std::nullopt;
 }
 
 Bytes usual_reserve(Bytes memory) {

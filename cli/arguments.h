@@ -71,10 +71,6 @@ struct ClusterFlags {
   std::vector<std::string> sets;  ///< KEY=VALUE: overrides a dotted key of the scenario
   Bytes reserve{};                ///< of the memory of each device: not for placements
 };
-/// The argument of --disk, if there is one: a read takes 100 us besides, as on an NVMe disk.
-std::optional<Link> read_disk(const std::string& text, Mistakes& mistakes);
-constexpr const char* disk_needs_host =
-    "--disk needs --cpu-memory, by way of which its weights come";
 /// The argument of --reserve. Throws InputError.
 Bytes read_reserve(const std::string& text);
 /// Throws InputError if the file is malformed, or has no placement to `verb`.

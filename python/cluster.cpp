@@ -59,7 +59,8 @@ ClusterSetup cluster_setup(const py::object& devices, const py::object& memory,
                            const std::string& kind, const std::string& link, double memory_fraction,
                            const std::string& transfers, const std::string& semantics,
                            const std::string& queue, const std::string& collectives,
-                           bool cache_tensors, bool overlap) {
+                           bool cache_tensors, bool overlap, const py::object& cpu_memory,
+                           const std::string& host_link, const std::string& disk) {
   Mistakes mistakes;
   ClusterSetup setup;
   setup.choice.devices = read_device_words({.devices = joined_words(devices),
@@ -81,6 +82,8 @@ ClusterSetup cluster_setup(const py::object& devices, const py::object& memory,
       "a rate such as '5.7 GB/s', or bytes per second", setup.choice.link.bandwidth);
   read_quantity<Duration>(mistakes, "latency", latency, parse_duration, nullptr,
                           "a time such as '134 us'", setup.choice.link.latency);
+  add_host({joined_words(cpu_memory, " B"), host_link, disk, "cpu_memory", "host_link"},
+           setup.choice, mistakes);
   setup.choice.memory_fraction = memory_fraction;
   read_word(mistakes, "transfers", transfers, setup.engine.transfers);
   read_word(mistakes, "semantics", semantics, setup.engine.semantics);
@@ -146,7 +149,8 @@ void define_cluster(py::module_& m) {
            py::arg("latency") = py::none(), py::arg("kind") = "", py::arg("link") = "",
            py::arg("memory_fraction") = 1.0, py::arg("transfers") = "", py::arg("semantics") = "",
            py::arg("queue") = "", py::arg("collectives") = "", py::arg("cache_tensors") = true,
-           py::arg("overlap") = true,
+           py::arg("overlap") = true, py::arg("cpu_memory") = py::none(),
+           py::arg("host_link") = "pcie4_h2d", py::arg("disk") = "",
            "Cluster(devices=4, memory='8 GiB', bandwidth='5.7 GB/s', latency='134 us'), or\n"
            "Cluster(devices='2xrtx_4090,1xrtx_3060', memory='24G,24G,12G'): values and\n"
            "defaults are those of the command line ('baechi place --help', CLUSTER).\n\n"

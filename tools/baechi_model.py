@@ -38,29 +38,27 @@ def device_map(model, inputs, max_memory=None, no_split_module_classes=(), *, ki
     >>> baechi.device_map(model, (ids,), max_memory={0: "8GiB", 1: "6GiB"}, no_split_module_classes=["Block"])
     {'embed': 0, 'blocks.0': 0, 'blocks.1': 1, 'head': 1}
 
-    max_memory: bytes or text by number of the GPU, and of "cpu"; without it, nine tenths of each GPU's free memory. `kind`: of all
-    GPUs, or by number ('baechi list devices'). Raises baechi.InfeasibleError, which names what is in the way.
+    max_memory: bytes or text by number of the GPU, and of "cpu" and "disk", whose weights a GPU copies in each step, as accelerate
+    does (a disk reads 3.5 GB/s); without it, nine tenths of each GPU's free memory. `kind`: of all GPUs, or by number ('baechi list
+    devices'). Raises baechi.InfeasibleError, which names what is in the way.
     """
     import baechi
     if max_memory is None:
         import torch
         max_memory = {i: int(0.9 * torch.cuda.mem_get_info(i)[0]) for i in range(torch.cuda.device_count())}
     gpus = sorted(key for key in max_memory if isinstance(key, int))
-    others = [key for key in max_memory if not isinstance(key, int) and key != "cpu"]
+    others = [key for key in max_memory if not isinstance(key, int) and key not in ("cpu", "disk")]
     if not gpus or others:
         raise baechi.InputError(f"max_memory: {f'{others[0]!r} is no device' if others else 'no GPU'}; "
                                 "such as {0: '8GiB', 'cpu': '64GiB'}")
     memory = [max_memory[g] for g in gpus]
     devices = dict(kind=kind, devices=len(gpus)) if isinstance(kind, str) else dict(devices=[f"1x{kind[g]}" for g in gpus])
-    if "cpu" in max_memory:  # computes where it must; accelerate copies such weights to a GPU in each pass
-        kinds = [kind or "h100"] * len(gpus) if isinstance(kind, str) else [kind[g] for g in gpus]
-        devices = dict(devices=[f"1x{k}" for k in kinds] + ["1xcpu_ddr4_2ch"])
-        memory.append(max_memory["cpu"])
+    devices |= dict(cpu_memory=max_memory.get("cpu") or None, disk="3.5 GB/s" if max_memory.get("disk") else "")
     classes = [no_split_module_classes] if isinstance(no_split_module_classes, str) else no_split_module_classes
     whole = [name for name, module in model.named_modules() if type(module).__name__ in classes and name]
     found = baechi.export(graph_of(model, inputs, training), baechi.Cluster(memory=memory, link=link, **devices),
                           "accelerate", placer, no_split=whole)
-    return {name: place if place == "cpu" else gpus[place] for name, place in found.items()}
+    return {name: place if isinstance(place, str) else gpus[place] for name, place in found.items()}
 
 
 def split(model, inputs, stages, *, memory="1 TiB", kind="", link="pcie4", training=False):

@@ -150,8 +150,8 @@ def run_stages(function, path, batch, split):
 
 
 def made(function, batch):
-    torch.manual_seed(0)
     """The model, its arguments and its keyword arguments."""
+    torch.manual_seed(0)
     model, inputs, *_ = function(batch)
     if isinstance(inputs, dict):
         return model.eval(), (), inputs

@@ -30,6 +30,8 @@ assert set(gpus.values()) == {0, 3}
 with_host = baechi.device_map(model, (words,), max_memory={0: "8MiB", "cpu": "1GiB"}, no_split_module_classes=["Block"])
 print(with_host)
 assert set(with_host.values()) == {0, "cpu"}
+with_disk = baechi.device_map(model, (words,), max_memory={0: "8MiB", "cpu": "5MiB", "disk": "1TB"}, no_split_module_classes=["Block"])
+assert {0, "disk"} <= set(with_disk.values()), with_disk
 blocks = baechi.device_map(model, (words,), max_memory={1: "6MiB", 0: "10MiB", "cpu": 0}, no_split_module_classes="Block")
 bytes_on = {gpu: sum(p.numel() * 4 for name, p in model.named_parameters() if blocks[name.split(".")[0]] == gpu) for gpu in (0, 1)}
 assert bytes_on[1] <= 6 << 20 and bytes_on[0] <= 10 << 20 and sum(bytes_on.values()) > 14e6, bytes_on

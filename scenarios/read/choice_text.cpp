@@ -197,4 +197,43 @@ std::vector<DeviceChoice> read_device_words(const DeviceWords& words, Mistakes& 
   return DeviceWordsReader(words, mistakes).read();
 }
 
+std::optional<Link> read_disk(const std::string& text, Mistakes& mistakes) {
+  if (const auto rate = parse_bandwidth(text); rate && *rate > Bandwidth{})
+    return Link{.bandwidth = *rate, .latency = std::chrono::microseconds{100}};
+  if (!text.empty())
+    mistakes.add(fmt::format("--disk: '{}' is not a rate such as '3.5 GB/s'", text));
+  return std::nullopt;
+}
+
+void add_host(const HostWords& words, ClusterChoice& cluster, Mistakes& mistakes) {
+  if (words.memory.empty()) {
+    if (!words.disk.empty()) mistakes.add(disk_needs_host);
+    return;
+  }
+  const auto link = built_in_devices().links.find(words.link);
+  if (link == built_in_devices().links.end()) {
+    mistakes.add(
+        fmt::format("{}: '{}' is not in 'baechi list links'", words.link_flag, words.link));
+    return;
+  }
+  const auto memory = parse_bytes(words.memory);
+  if (!memory)
+    mistakes.add(
+        fmt::format("{}: '{}' is not a size such as 64GB", words.memory_flag, words.memory));
+  DeviceChoice host{.count = 0, .name = "host", .kind = "host", .memory = memory.value_or(Bytes{})};
+  host.model = built_in_devices().devices.at(host.kind);
+  for (std::size_t g = 0; g < cluster.devices.size(); ++g) {
+    host.count += cluster.devices[g].count;
+    cluster.links.push_back({.from = g, .to = cluster.devices.size(), .link = link->second.link});
+  }
+  cluster.devices.push_back(std::move(host));
+  if (const auto disk = read_disk(words.disk, mistakes)) {
+    cluster.links.push_back(
+        {.from = cluster.devices.size() - 1, .to = cluster.devices.size(), .link = *disk});
+    // 2^50 bytes, so that a sum over devices does not overflow.
+    constexpr Bytes unlimited{std::int64_t{1} << 50};
+    cluster.devices.push_back({.name = "disk", .kind = "disk", .memory = unlimited});
+  }
+}
+
 }  // namespace baechi

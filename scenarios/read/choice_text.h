@@ -32,4 +32,19 @@ struct DeviceWords {
 /// One group for each item of the list, or more if its devices differ in memory; at least one.
 std::vector<DeviceChoice> read_device_words(const DeviceWords& words, Mistakes& mistakes);
 
+/// A host for weights that wait; "" where nothing is said.
+struct HostWords {
+  std::string memory, link, disk;
+  std::string memory_flag, link_flag;  ///< in messages
+};
+
+/// Adds a host whose memory holds weights that wait, with a way to it for each device, which has
+/// lanes of its own, and a disk behind it. Adds nothing without memory.
+void add_host(const HostWords& words, ClusterChoice& cluster, Mistakes& mistakes);
+
+/// The link of a disk of such a rate, if one is said: a read takes 100 us besides, as on NVMe.
+std::optional<Link> read_disk(const std::string& text, Mistakes& mistakes);
+constexpr const char* disk_needs_host =
+    "--disk needs --cpu-memory, by way of which its weights come";
+
 }  // namespace baechi

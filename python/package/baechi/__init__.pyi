@@ -103,6 +103,9 @@ class Cluster:
         collectives: str = "",
         cache_tensors: bool = True,
         overlap: bool = True,
+        cpu_memory: _Quantity = None,
+        host_link: str = "pcie4_h2d",
+        disk: str = "",
     ) -> None: ...
     @property
     def num_devices(self) -> int: ...
