@@ -259,41 +259,58 @@ void write_map(const ExportTask& task, const Cluster& cluster,
 }
 
 /// The map of a placement whose weights wait: a module waits if most of its weights do, and runs on
-/// the map's first GPU, as accelerate's dispatch_model has it.
+/// the map's first GPU, as accelerate's dispatch_model has it. While that GPU is too small, one
+/// module more waits: the one of whose weights the fewest bytes more stay than wait, of several the
+/// last.
 std::string export_waiting(const ExportTask& task, const Placement& placement) {
   const Problem problem = task.experiment.problem();
   const WholeModules modules = whole_modules(problem.graph, {.no_split = task.no_split});
   std::vector<DeviceId> device = devices_of_modules(problem, modules, placement);
-  std::vector<std::int64_t> waiting(device.size());  // by the first of modules that are together
+  std::vector<std::int64_t> staying(device.size());  // by the first of modules that are together
   std::vector<DeviceId> home = device;
+  std::vector<bool> has_weights(device.size());
+  DeviceId host{};
   for (const OpId v : problem.graph.ops()) {
     const std::uint32_t m = modules.together[modules.of[v]];
     const std::int64_t held = problem.graph.op(v).persistent.count;
-    waiting[m] += placement.waits(v) ? held : -held;
+    staying[m] += placement.waits(v) ? -held : held;
+    has_weights[m] = has_weights[m] || held > 0;
+    if (placement.waits(v)) host = placement.home[v];
     if (placement.waits(v) && home[m] == device[m]) home[m] = placement.home[v];
   }
-  std::vector<DeviceId> where = device;
-  for (std::size_t m = 0; m < device.size(); ++m)
-    if (waiting[modules.together[m]] > 0) where[m] = home[modules.together[m]];
-  const auto map = device_map(modules, where);
-  const auto first = std::ranges::find_if(
-      map, [&](const auto& entry) { return problem.cluster.device(entry.second).computes(); });
-  if (first == map.end())
-    throw InputError("accelerate computes on the CPU where the weights of all modules wait");
-  for (std::size_t m = 0; m < device.size(); ++m)
-    if (where[m] != device[m]) device[m] = first->second;
-  Placement whole = place_on_modules(problem.graph, modules, device);
-  for (const OpId v : problem.graph.ops()) whole.home.push_back(where[modules.of[v]]);
-  const StepResult step = task.experiment.step(std::move(whole)).simulate();
-  if (step.oom)
-    return fmt::format(
-        "modules whose weights wait run on the map's first GPU, where they do not fit; nothing "
-        "written to {}\n",
-        task.path);
-  write_map(task, problem.cluster, map);
-  return fmt::format("{} whole modules, some of whose weights wait: step time {}{}\n",
-                     modules.num_whole, to_text(step.makespan),
-                     price(task, placement, step.makespan));
+  while (true) {
+    std::vector<DeviceId> where = device, runs_on = device;
+    for (std::size_t m = 0; m < device.size(); ++m)
+      if (staying[modules.together[m]] < 0) where[m] = home[modules.together[m]];
+    const auto map = device_map(modules, where);
+    const auto first = std::ranges::find_if(
+        map, [&](const auto& entry) { return problem.cluster.device(entry.second).computes(); });
+    if (first == map.end())
+      throw InputError("accelerate computes on the CPU where the weights of all modules wait");
+    for (std::size_t m = 0; m < device.size(); ++m)
+      if (where[m] != device[m]) runs_on[m] = first->second;
+    Placement whole = place_on_modules(problem.graph, modules, runs_on);
+    for (const OpId v : problem.graph.ops()) whole.home.push_back(where[modules.of[v]]);
+    const StepResult step = task.experiment.step(std::move(whole)).simulate();
+    if (!step.oom) {
+      write_map(task, problem.cluster, map);
+      return fmt::format("{} whole modules, some of whose weights wait: step time {}{}\n",
+                         modules.num_whole, to_text(step.makespan),
+                         price(task, placement, step.makespan));
+    }
+    std::size_t next = device.size();
+    for (std::size_t m = 0; m < device.size(); ++m)
+      if (has_weights[m] && staying[m] >= 0 &&
+          (next == device.size() || staying[m] <= staying[next]))
+        next = m;
+    if (next == device.size())
+      return fmt::format(
+          "modules whose weights wait run on the map's first GPU, where they do not fit; nothing "
+          "written to {}\n",
+          task.path);
+    staying[next] = -1;
+    if (home[next] == device[next]) home[next] = host;
+  }
 }
 
 std::string export_device_map(const ExportTask& task, const Placement& placement) {
