@@ -6,10 +6,18 @@
 namespace baechi {
 
 MakePlacer make_m_etf, make_m_sct, make_single, make_round_robin, make_random, make_least_loaded,
-    make_expert, make_m_topo, make_heft, make_exact_dp, make_linearized_dp, make_mip_max_load,
-    make_greedy_latency, make_mip_latency, make_pipedream, make_piper, make_pipedream_2bw,
-    make_local_search, make_scotch, make_metis, make_search, make_auto, make_refine, make_coarsen,
-    make_exec, make_ggml_split, make_fill, make_balanced;
+    make_expert, make_m_topo, make_heft, make_linearized_dp, make_greedy_latency, make_piper,
+    make_pipedream_2bw, make_auto, make_refine, make_coarsen, make_exec, make_ggml_split, make_fill,
+    make_balanced;
+namespace exact {
+MakePlacer make_exact_dp, make_mip_max_load, make_mip_latency;
+}
+namespace partition {
+MakePlacer make_pipedream, make_local_search, make_scotch, make_metis;
+}
+namespace search {
+MakePlacer make_search;
+}
 
 std::span<const PlacerEntry> placers() {
   constexpr std::size_t any = ~std::size_t{0};
@@ -105,7 +113,7 @@ std::span<const PlacerEntry> placers() {
       {.name = "exact_dp",
        .summary = "the pipeline of least max_load",
        .source = "Tarnawski et al., NeurIPS 2020, throughput",
-       .make = make_exact_dp,
+       .make = exact::make_exact_dp,
        .memory = weights,
        .one_lane = true},
       {.name = "linearized_dp",
@@ -118,7 +126,7 @@ std::span<const PlacerEntry> placers() {
       {.name = "mip_max_load",
        .summary = "the split of least max_load by integer programming",
        .source = "Tarnawski et al., NeurIPS 2020, throughput",
-       .make = make_mip_max_load,
+       .make = exact::make_mip_max_load,
        .memory = weights,
        .one_lane = true},
       {.name = "greedy_latency",
@@ -131,13 +139,13 @@ std::span<const PlacerEntry> placers() {
       {.name = "mip_latency",
        .summary = "the placement of least latency by integer programming",
        .source = "Tarnawski et al., NeurIPS 2020, latency",
-       .make = make_mip_latency,
+       .make = exact::make_mip_latency,
        .memory = weights,
        .one_lane = true},
       {.name = "pipedream",
        .summary = "ops connected by several paths contracted, then as linearized_dp",
        .source = "PipeDream, SOSP 2019; Tarnawski et al., NeurIPS 2020",
-       .make = make_pipedream,
+       .make = partition::make_pipedream,
        .memory = weights,
        .quick_ops = 25'000,
        .one_lane = true},
@@ -158,26 +166,26 @@ std::span<const PlacerEntry> placers() {
       {.name = "local_search",
        .summary = "descents of max_load from random splits",
        .source = "Tarnawski et al., NeurIPS 2020, baselines",
-       .make = make_local_search,
+       .make = partition::make_local_search,
        .memory = ignored,
        .quick_ops = 2'000},
       {.name = "scotch",
        .summary = "balanced partition with minimum edge cut, by Scotch",
        .source = "Pellegrini and Roman, HPCN 1996; Tarnawski et al., NeurIPS 2020",
-       .make = make_scotch,
+       .make = partition::make_scotch,
        .memory = ignored,
        .quick_ops = any},
       {.name = "metis",
        .summary = "balanced partition with minimum edge cut, by METIS",
        .source = "Karypis and Kumar, SIAM J. Sci. Comput. 1998",
-       .make = make_metis,
+       .make = partition::make_metis,
        .memory = ignored,
        .quick_ops = any},
       {.name = "search",
        .summary =
            "moves and swaps from the best placements of the quick placers, for any objective",
        .source = "simulated annealing: Kirkpatrick et al., Science 1983",
-       .make = make_search,
+       .make = search::make_search,
        .memory = objective,
        .fallback = true},
       {.name = "ggml_split",

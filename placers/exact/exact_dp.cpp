@@ -66,10 +66,6 @@ class ExactDp final : public Placer {
 
 }  // namespace
 
+std::unique_ptr<Placer> make_exact_dp(Options& o) { return std::make_unique<ExactDp>(o); }
+
 }  // namespace baechi::exact
-
-namespace baechi {
-
-std::unique_ptr<Placer> make_exact_dp(Options& o) { return std::make_unique<exact::ExactDp>(o); }
-
-}  // namespace baechi

@@ -210,12 +210,6 @@ class MipLatency final : public Placer {
 
 }  // namespace
 
+std::unique_ptr<Placer> make_mip_latency(Options& o) { return std::make_unique<MipLatency>(o); }
+
 }  // namespace baechi::exact
-
-namespace baechi {
-
-std::unique_ptr<Placer> make_mip_latency(Options& o) {
-  return std::make_unique<exact::MipLatency>(o);
-}
-
-}  // namespace baechi

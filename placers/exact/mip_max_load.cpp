@@ -189,12 +189,6 @@ class MipMaxLoad final : public Placer {
 
 }  // namespace
 
+std::unique_ptr<Placer> make_mip_max_load(Options& o) { return std::make_unique<MipMaxLoad>(o); }
+
 }  // namespace baechi::exact
-
-namespace baechi {
-
-std::unique_ptr<Placer> make_mip_max_load(Options& o) {
-  return std::make_unique<exact::MipMaxLoad>(o);
-}
-
-}  // namespace baechi

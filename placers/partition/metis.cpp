@@ -64,15 +64,10 @@ std::vector<std::int64_t> partition_by_metis(const Partition::Graph& graph, std:
 
 }  // namespace
 
-}  // namespace baechi::partition
-
-namespace baechi {
-
 /// A balanced partition with the smallest edge cut that METIS's k-way partitioning finds.
 /// Source: Karypis and Kumar, SIAM J. Sci. Comput. 1998; as the Scotch baseline of Tarnawski et al.
 std::unique_ptr<Placer> make_metis(Options&) {
   return placer_of([](const Problem& p, std::uint64_t seed) -> Placement {
-    using namespace partition;
     const Partition partition(p);
     const Partition::Graph graph = partition.graph();
     const std::size_t parts = partition.devices().size();
@@ -85,4 +80,4 @@ std::unique_ptr<Placer> make_metis(Options&) {
   });
 }
 
-}  // namespace baechi
+}  // namespace baechi::partition

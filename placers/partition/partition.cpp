@@ -82,17 +82,7 @@ class LocalSearch final : public Placer {
 
 }  // namespace
 
-}  // namespace baechi::partition
-
-namespace baechi {
-
-std::unique_ptr<Placer> make_local_search(Options& o) {
-  return std::make_unique<partition::LocalSearch>(o);
-}
-
-}  // namespace baechi
-
-namespace baechi::partition {
+std::unique_ptr<Placer> make_local_search(Options& o) { return std::make_unique<LocalSearch>(o); }
 
 Partition::Partition(const Problem& problem)
     : problem_(problem),

@@ -100,12 +100,6 @@ class PipeDream final : public Placer {
 
 }  // namespace
 
+std::unique_ptr<Placer> make_pipedream(Options& o) { return std::make_unique<PipeDream>(o); }
+
 }  // namespace baechi::partition
-
-namespace baechi {
-
-std::unique_ptr<Placer> make_pipedream(Options& o) {
-  return std::make_unique<partition::PipeDream>(o);
-}
-
-}  // namespace baechi

@@ -60,16 +60,11 @@ class ScotchGraph {
 
 }  // namespace
 
-}  // namespace baechi::partition
-
-namespace baechi {
-
 /// A balanced partition with the smallest edge cut that Scotch's default strategy finds.
 /// Source: Tarnawski et al., NeurIPS 2020, the Scotch baseline. The authors' program has its
 /// vertices in another order, so the parts differ.
 std::unique_ptr<Placer> make_scotch(Options&) {
   return placer_of([](const Problem& p, std::uint64_t seed) -> Placement {
-    using namespace partition;
     const Partition partition(p);
     const Partition::Graph graph = partition.graph();
     std::vector<std::int64_t> part(graph.weight.size(), 0);
@@ -79,4 +74,4 @@ std::unique_ptr<Placer> make_scotch(Options&) {
   });
 }
 
-}  // namespace baechi
+}  // namespace baechi::partition

@@ -150,10 +150,6 @@ class Search final : public Placer {
 
 }  // namespace
 
+std::unique_ptr<Placer> make_search(Options& o) { return std::make_unique<Search>(o); }
+
 }  // namespace baechi::search
-
-namespace baechi {
-
-std::unique_ptr<Placer> make_search(Options& o) { return std::make_unique<search::Search>(o); }
-
-}  // namespace baechi

@@ -85,7 +85,7 @@ def main():
     names = {"name": name, "type": "".join(part.capitalize() for part in name.split("_"))}
     source = os.path.join(given.root, "placers", name + ".cpp")
     registry = os.path.join(given.root, "placers/registry.cpp")
-    if os.path.exists(source) or f".make = make_{name}," in open(registry).read():
+    if os.path.exists(source) or f"make_{name}," in open(registry).read():
         sys.exit(f"placer '{name}' exists")
     table = "std::span<const PlacerEntry> placers() {"
     row = '      {.name = "exec"'
