@@ -8,7 +8,6 @@
 
 namespace baechi {
 
-/// The argument TRACE, a graph file, and --importer.
 struct TraceArgument {
   std::string path;
   std::string importer;  ///< for parse_choice(); "": chosen by the file's content

@@ -246,7 +246,6 @@ void limit_memory() {
 
 namespace {
 
-/// Runs the command line; returns the exit code.
 int run_guarded(int argc, char** argv) {
   using namespace baechi;
   try {

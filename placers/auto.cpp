@@ -162,13 +162,10 @@ double simple_ratio(Bytes a, Bytes b) {
   return result;
 }
 
-/// Clusters with less memory, ascending. The limit of a device is a level times a simple ratio to
-/// the device with least memory, and no more than its own. The at most 65 levels depend only on the
-/// graph and these ratios: from a device's share of the weights, or the largest op if that takes
-/// more, to what all ops take on one device, and memory for everything. So with more memory
-/// there are more clusters, and the first ones are the same, if all devices have more in proportion
-/// (exactly so for simple ratios), or others than that with least memory while their simple ratios
-/// stay.
+/// Clusters with less memory, ascending. A device's limit is a level times simple_ratio() of its
+/// memory to the least of any device, at most its own. The levels depend on the graph and these
+/// ratios alone, so clusters with more memory in the same ratios begin with the same limits. The
+/// first level holds a share of the weights and the largest op; the last holds everything.
 std::vector<Cluster> smaller_clusters(const Problem& p, std::size_t most_levels) {
   const IdVector<DeviceId, Bytes> own = memory_limits(p);
   const Bytes smallest = std::max(*std::ranges::min_element(own), Bytes{1});
@@ -334,13 +331,9 @@ class Portfolio final : public Placer {
 
 }  // namespace
 
-/// More memory never makes the step longer where all placements are tried (see refined()). Up to
-/// 3,000 ops, what climb() finds is found with more memory of all devices, too; but auto is never
-/// behind its placers under the devices' own limits either, and those may be lucky. Measured with
-/// 10 or 25 % more memory of all devices or of one, random graphs on 2 to 4 devices: up to 80 ops 1
-/// of 315 steps was longer, by 1.3 %; from 81 to 1,000 ops 1 of 191, by 2.4 %. There a last search
-/// under the own limits made 4 of 32 steps longer, by up to 0.2 %, and those of the arena 0.4 %
-/// shorter.
+/// More memory never makes the step longer where all placements are tried (see refined()), and
+/// seldom up to 3,000 ops: climb() finds again what it found with less, but the placers under the
+/// devices' own limits may be lucky. Measured: placers/README.md.
 std::unique_ptr<Placer> make_auto(Options& o) {
   const bool quick = o.get("quick", false, "only placers of ops, and no evaluations");
   const auto evaluations = static_cast<std::size_t>(o.get(

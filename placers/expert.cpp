@@ -48,7 +48,6 @@ class Expert final : public Placer {
     std::string where;
   };
 
-  /// The device number in `text`; nothing if `text` is not one.
   static std::optional<std::int64_t> device_number(std::string_view text) {
     const auto number = parse_number<std::int64_t>(text);
     return number && *number >= 0 ? number : std::nullopt;

@@ -51,7 +51,6 @@ std::vector<DeviceId> devices_of_modules(const Problem& problem, const WholeModu
 /// The same graph with a group for each set of modules that are together.
 OpGraph group_modules(const OpGraph& graph, const WholeModules& modules);
 
-/// Places every op on the device of its module.
 Placement place_on_modules(const OpGraph& graph, const WholeModules& modules,
                            const std::vector<DeviceId>& device);
 

@@ -8,7 +8,6 @@
 namespace baechi::python {
 namespace {
 
-/// Start and end of each op and transfer.
 struct Timeline final : StepObserver {
   void on_op(OpId v, DeviceId d, TimePoint start, TimePoint end) override {
     op.push_back(static_cast<std::uint32_t>(v));

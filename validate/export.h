@@ -79,7 +79,6 @@ struct LeastWorth {
   std::size_t distinct = 0;  ///< different placements
 };
 
-/// The placements of each graph of a set.
 class SetWorth {
  public:
   /// `placement`: equal for equal placements.

@@ -46,7 +46,6 @@ IdVector<TensorId, Duration> least_transfers(const Problem& p) {
   return least;
 }
 
-/// The two smallest of the added times.
 class LeastTwo {
  public:
   void add(Duration time) {

@@ -84,7 +84,6 @@ class Loads {
   std::vector<std::uint32_t> pins_;  // [nets, devices]
 };
 
-/// A device for each bundle, and the load of the busiest device.
 struct Split {
   Duration load{};
   IdVector<BundleId, DeviceId> device{};  ///< [num_bundles]

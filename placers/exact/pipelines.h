@@ -36,7 +36,6 @@ std::optional<BundlePipeline> best_pipeline(const Bundles& bundles,
                                             const Ideals& ideals, Duration bound,
                                             const Replication& replication = {});
 
-/// A pipeline in ops.
 struct Pipeline {
   Duration load{};
   IdVector<OpId, DeviceId> device{};  ///< [num_ops]; of several replicas, the first

@@ -58,7 +58,6 @@ const PlacerEntry& placer_entry(std::string_view name, std::string_view where = 
 /// Why a placer of `entry` refuses `graph`; nothing if it does not.
 std::optional<std::string> refusal(const PlacerEntry& entry, const OpGraph& graph);
 
-/// The help text of the option `fallback`.
 inline constexpr const char* fallback_help =
     "if no placement found fits, take one of another algorithm; placed_by names it";
 

@@ -42,7 +42,6 @@ class BookedMemory {
   }
   /// The memory that must be free on `d`, besides what is booked there, for `v` to start there.
   Bytes need(OpId v, DeviceId d) const { return weights_to_place(v) + wanted(v, d); }
-  /// Whether `need` is free on `d` now.
   bool is_free(Bytes need, DeviceId d) const {
     return devices_[d].weights + devices_[d].live + need <= devices_[d].limit;
   }
@@ -100,7 +99,6 @@ class BookedMemory {
   const Group& group_of(OpId v) const { return groups_[index(graph_.op(v).group)]; }
   Bytes held(TensorId t) const { return graph_.tensor(t).held(); }
   Bytes copied(TensorId t) const { return graph_.tensor(t).copied(); }
-  /// Whether `in` is held as a copy on `d`.
   static bool is_copied(const BookedTransfers::Input& in, DeviceId d) {
     return in.src != d && in.src != BookedTransfers::all_devices;
   }

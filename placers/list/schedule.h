@@ -47,7 +47,6 @@ struct PlaceOptions {
   bool reserve = false;
 };
 
-/// Reads the options `variant` and `reserve`.
 PlaceOptions read_place_options(Options& options);
 
 /// A placement by schedule() whose simulated step (problem.engine) does not run out of memory. The

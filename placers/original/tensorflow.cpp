@@ -11,7 +11,6 @@ class PlacerMemory {
   PlacerMemory(const Graph& graph, const IdVector<DeviceId, Bytes>& limits,
                const PlacerOptions& options);
 
-  /// Bytes of `v` at its start: temporary + outputs.
   Bytes need(OpId v) const { return graph_.op(v).temporary + graph_.op(v).outputs; }
   /// Bytes checked before a group is placed: its persistent bytes; with reservation also the
   /// largest temporary and outputs. Q4: without reservation only the persistent bytes.
@@ -22,7 +21,6 @@ class PlacerMemory {
     return need(v) <= available(d) + reserved_left(graph_.op(v).group, d);
   }
 
-  /// Reserves need(group) on `d`.
   void reserve(GroupId g, const Group& group, DeviceId d);
   /// Starts `v` on `d`: charges outputs and temporary, then frees temporary.
   void start(OpId v, DeviceId d);

@@ -4,7 +4,6 @@
 namespace baechi::planners {
 namespace {
 
-/// The options that all planners have in common.
 class PlannerOptions {
  public:
   explicit PlannerOptions(Options& o)

@@ -39,7 +39,6 @@ double simulated_batch(const StagedPlan& plan, const PlannerInput& input);
 /// that lead to it and before those that read from it have had one micro-batch each.
 double least_batch(const StagedPlan& plan, const PlannerInput& input);
 
-/// A plan with its details.
 struct PlannerAnswer {
   PlannerInput input;              ///< as the planner prepared it
   std::optional<Planned> planned;  ///< nothing: infeasible

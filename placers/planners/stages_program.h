@@ -18,7 +18,6 @@ using exact::Ideals;
 /// remaining devices beyond the limit; a stage, if its work alone exceeds the limit. The time of a
 /// plan is within one part in 10^8 of the best. Ties: fewest devices, then least time, then the
 /// first found; the same input gives the same plan.
-/// the first that was found; the same input gives the same plan.
 /// Source: Tarnawski, Narayanan, Phanishayee, NeurIPS 2021. Differs: searches by limits, so that
 /// its table has no dimension for devices.
 /// Nothing if no plan is faster than `below` seconds.

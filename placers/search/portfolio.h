@@ -5,7 +5,6 @@
 
 namespace baechi::search {
 
-/// A placement and its score.
 struct Candidate {
   std::string placer;  ///< the placer whose algorithm found it
   Placement placement;

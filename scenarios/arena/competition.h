@@ -17,7 +17,6 @@ struct Competition {
   const std::atomic<bool>* stop = nullptr;  ///< once set, no further run begins
 };
 
-/// The ranking of all placers, and the results of the competing placer.
 struct CompetitionResult {
   Arena arena{};                    ///< the known values and the placer's
   std::vector<ArenaScore> ranking;  ///< the best first

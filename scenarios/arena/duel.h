@@ -67,7 +67,6 @@ struct DuelStep {
   std::string text() const;  ///< the step time, or the reason why there is none
 };
 
-/// The placers of a duel and its options.
 struct DuelNames {
   std::string loser, winner;
   DuelOptions options;

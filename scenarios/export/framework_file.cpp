@@ -18,7 +18,6 @@ namespace {
 
 using ExportJson = nlohmann::ordered_json;
 
-/// A placement of whole modules and its step.
 struct ModulePlacement {
   std::vector<DeviceId> device;  // [modules]
   std::string how;

@@ -70,7 +70,6 @@ class FitTrials {
   };
   Waiting waiting_modules(const FitCase& asked, const FitGraphs& graphs, std::size_t count) const;
 
-  /// The graph with its costs.
   std::shared_ptr<const CostedGraph> costed(std::shared_ptr<const Trace> trace,
                                             const FitCase& asked, const Waiting& waiting) const;
 

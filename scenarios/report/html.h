@@ -63,7 +63,6 @@ std::string step_csv(const std::string& picture);
 /// for other wanted runs.
 std::vector<Plot> step_plots(const Results& results, const std::vector<std::size_t>& wanted);
 
-/// Writes NAME.csv of each plot to `folder`.
 void write_plots(const std::string& folder, std::span<const Plot> plots);
 
 /// Draws each CSV file of `folder` that baechi_plot.py knows as SVG and PDF. Returns "", or why

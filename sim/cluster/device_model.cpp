@@ -20,7 +20,6 @@ double alignment_factor(const OpWork& kernel, const DeviceModel& model) {
   return odd ? model.unaligned : std::sqrt(model.unaligned);
 }
 
-/// Efficiencies of the kernels of one kind of op.
 struct Efficiencies {
   double peak = 1.0;
   MemoryBoundNumbers memory;

@@ -118,7 +118,6 @@ struct MemoryBoundNumbers {
   double traffic(double bytes) const;
 };
 
-/// Rates of a device for kernels of one dtype.
 struct Arithmetic {
   FlopRate peak{};  ///< 0: the device does not support the dtype
   Efficiency efficiency{};
@@ -167,7 +166,6 @@ struct DeviceModel {
   const Arithmetic& at(Precision p) const;
 };
 
-/// The device's peak rates for that dtype.
 DeviceRates rates_of(const DeviceModel& model, Precision p);
 
 /// The time of one kernel of an op of `kind` running alone, as in a benchmark, including its

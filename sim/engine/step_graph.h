@@ -65,7 +65,6 @@ class StepGraph {
     if (compute_.empty()) return costs_.compute(v, d);
     return compute_[column_[d] + index(v)];
   }
-  /// Prefetches the memory that is read when `v` starts.
   void prefetch_start(OpId v) const { __builtin_prefetch(&ops_[index(v)]); }
   /// Prefetches the memory that is read when `v` ends.
   void prefetch_end(OpId v) const {

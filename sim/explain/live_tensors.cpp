@@ -71,7 +71,6 @@ class Memory {
     }
   }
 
-  /// Unfinished readers of `t` on `d`, in the order of edges.
   std::vector<OpId> unfinished(TensorId t, DeviceId d) const {
     std::vector<OpId> ops;
     for (const EdgeId e : problem_.graph.readers(t)) {

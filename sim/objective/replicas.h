@@ -51,7 +51,6 @@ struct Replicas {
 
 /// Whether any part of `placement` has more than one device.
 bool has_replicas(const Placement& placement);
-/// Whether a fact of this name describes replicas.
 bool is_replica_fact(std::string_view name);
 
 /// Throws InputError if the facts do not fit the problem: a device that does not exist or is in two

@@ -13,7 +13,6 @@ bool memory_is_ample(const Problem& p) {
                              [&](DeviceId d) { return most <= p.cluster.device(d).memory; });
 }
 
-/// Records the order in which ops start.
 class StartOrder final : public StepObserver {
  public:
   void on_op(OpId v, DeviceId, TimePoint, TimePoint) override { ops.push_back(v); }

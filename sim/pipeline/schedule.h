@@ -59,7 +59,6 @@ struct Schedule {
   std::uint32_t ahead = 0;
 };
 
-/// A schedule of `--pipeline`.
 struct ScheduleEntry {
   std::string_view name;     ///< as written after --pipeline
   std::string_view summary;  ///< one line of help

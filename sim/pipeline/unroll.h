@@ -16,7 +16,6 @@ bool launches(const OpGraph& graph, OpId v);
 bool serves(const OpGraph& graph, OpId v);
 /// Whether `v` starts a transfer when its receiver requests it (lane `asked_lane`).
 bool is_asked(const OpGraph& graph, OpId v);
-/// Whether `v` is a collective that reduces gradients.
 bool reduces_gradients(const OpGraph& graph, OpId v);
 
 inline constexpr std::uint32_t no_stage = ~std::uint32_t{0};

@@ -96,7 +96,6 @@ Trace expand(const Model& model, const Expansion& expansion);
 /// Op::module of the ops in the scope `name`: "layer1.0.conv1" for "layer1/0/conv1".
 std::string module_path(std::string_view name);
 
-/// The graph at level module, and at level tf1.
 OpGraph module_graph(const Model& model, const Expansion& expansion);
 namespace tf1 {
 OpGraph op_graph(const Model& model, const Expansion& options);
@@ -106,7 +105,6 @@ OpGraph op_graph(const Model& model, const Expansion& options);
 int slots(Optimizer optimizer);
 /// The work of updating `parameters` parameters from their gradients.
 OpWork update_work(Optimizer optimizer, std::int64_t parameters);
-/// Its kernels.
 std::vector<OpWork> update_kernels(Optimizer optimizer, std::int64_t parameters, UpdateKernels how);
 /// How a step of these options updates.
 UpdateKernels update_kernels_of(const Expansion& expansion);

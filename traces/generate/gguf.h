@@ -15,7 +15,6 @@ struct GgufHeader {
   std::map<std::string, Tensor> tensors;  ///< "blk.0.attn_q.weight"
 };
 
-/// Whether the file begins as GGUF files do.
 bool is_gguf(const std::string& path);
 
 /// Reads the header alone, so a file that is cut off behind it will do. Throws InputError.

@@ -193,7 +193,6 @@ class Model {
   ValueId input(std::string_view name, Shape shape);
   /// A layer that is still to be added, named in the scope.
   Layer layer(LayerKind kind, std::string_view name, std::span<const ValueId> inputs) const;
-  /// Adds an output of `layer`, named after it.
   ValueId output(Layer& layer, Shape shape);
   VariableId variable(std::string_view name, Shape shape, Initializer initializer,
                       bool trainable = true);

@@ -8,7 +8,6 @@
 
 namespace baechi::serving {
 
-/// Latency of one instance, by its threads and its batch.
 using LatencyTable = std::map<std::pair<std::int64_t, std::int64_t>, Duration>;
 
 /// Concurrent instances that together serve a batch.

@@ -87,15 +87,9 @@ class Followers {
   IdVector<OpId, OpId> leader_;
 };
 
-/// Only forward ops are placed. A backward or update op goes with the first of these that exists:
-/// 1. the op of its group that it differentiates (Op::forward);
-/// 2. the first forward op of its group;
-/// 3. the op that it differentiates;
-/// 4. the producer of its largest input;
-/// 5. the reader of its largest output.
-/// Control edges are used if an op has no data edges. Ops without a path to a forward op are placed
-/// by themselves. The placer's graph does not show how long the backward pass keeps tensors in
-/// memory; Baechi therefore uses this only for models that fit one device.
+/// Only forward ops are placed; sim/transform/README.md says which of them a backward or update op
+/// follows. Control edges are used if an op has no data edges. Ops without a path to a forward op
+/// are placed by themselves.
 /// Source: Baechi (SoCC'20), section 3.1; its code places the graph of the loss, and TensorFlow
 /// colocates gradients with it.
 class ForwardOnly final : public Transform {

@@ -52,7 +52,6 @@ class Fusion {
   using LinkId = std::uint32_t;
   static constexpr LinkId none = ~LinkId{0};
 
-  /// Links of one op, first to last.
   struct Chain {
     LinkId first = none;
     LinkId last = none;
@@ -110,7 +109,6 @@ class Fusion {
 class GroupSets {
  public:
   explicit GroupSets(const OpGraph& graph);
-  /// Unites the sets of `a` and `b`.
   void join(OpId a, OpId b);
   /// The graph with these sets as groups; ids stay. The name of a united set is the least name, by
   /// (length, text), of the sets in it. An op that was never joined stays without a group.

@@ -100,11 +100,8 @@ class PassLaunches {
 /// (per kernel with `per: kernel`). The launches of a device are serial, in the order of the graph;
 /// with `threads: one`, those of all devices are, on the first device that has ops. A step is then
 /// bound by its device or by its host, and the device idles where it waits for the host.
-///   step: host time before the first launch of a step.
 ///   backward_thread: the launches of backward ops are in a lane of their own, "host_backward",
 ///     which starts after the last launch of a forward op; the launches of updates follow it.
-///   sync: after an op of one of these kinds the host waits for the device.
-///   graphs: a CUDA graph: one launch for all ops of a device.
 ///   per: pass: the launches of a device's forward pass are one op that takes as long as all of
 ///     them, and so are those of its backward pass; with interleaved chunks, of each chunk. It
 ///     starts when the pass has received its inputs from other devices (Megatron-LM's host waits
@@ -195,7 +192,6 @@ class Host final : public Transform {
     }
 
    private:
-    /// The state of a host thread.
     struct Thread {
       DeviceId device{};
       std::optional<OpId> last{};   ///< its last launch
@@ -208,7 +204,6 @@ class Host final : public Transform {
       return threads_.try_emplace(key, Thread{.device = device_[v]}).first->second;
     }
 
-    /// Adds the launch of `v` after the last launch of its thread.
     OpId launch_of(OpId v) {
       Thread& t = thread(v);
       if (o_.graphs_ && t.last) return *t.last;

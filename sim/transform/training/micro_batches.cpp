@@ -56,7 +56,6 @@ class Copies {
   }
 
  private:
-  /// Whether copy `r` of `v` exists.
   bool there(OpId v, std::size_t r) const { return r == 0 || graph_.op(v).phase != Phase::update; }
   OpId copy(OpId v, std::size_t r) const { return made_[there(v, r) ? r : 0][v]; }
   std::string name(std::string_view of, std::size_t r) const {

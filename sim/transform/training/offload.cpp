@@ -53,7 +53,6 @@ class OffloadedStep {
     const Op& op = graph_.op(v);
     return op.phase == Phase::forward ? v : op.phase == Phase::backward ? op.forward : no_op;
   }
-  /// Whether `v` reads weights that wait.
   bool reads_waiting(OpId v) const { return owner(v) != no_op && waits(owner(v)); }
   Bytes weights_of(OpId v) const { return graph_.op(v).persistent - graph_.cache(v); }
 
@@ -213,14 +212,8 @@ struct OffloadChoice {
 };
 
 /// Weights or the optimizer wait in the memory of another device, `home`, which a link joins to the
-/// devices that compute.
-///   modules: paths of modules whose weights wait there. Each pass of a device copies a module's
-///     weights when it gets there, and drops them after it.
-///   prefetch: see offloaded().
-///   optimizer: update ops run at home.
-///   homes: with several, device d has home + d mod homes, each with links of its own.
-///   disk: weights wait on this device behind home, and go by way of home's memory.
-///   on_disk: only those of these modules.
+/// devices that compute: see offloaded(). With several homes, device d has home + d mod homes, each
+/// with links of its own. Weights on `disk` go by way of home's memory.
 class Offload final : public Transform {
  public:
   explicit Offload(Options& o) {

@@ -42,8 +42,8 @@ struct Speedup {
 ///     weights are converted for each GEMM, and operands read by columns are copied: 5 bytes per
 ///     number, 7 with a copy. q, k and v share the conversion of their input, and so do gate and
 ///     up: 3.5 and 5 bytes in the mean over a Llama's numbers.
-///   tf32: all bytes stay; only arithmetic is faster.
-/// Tensors of fixed size are unchanged: masks, indices, 32-bit statistics.
+///   tf32: all bytes stay.
+/// Tensors of fixed size are unchanged.
 /// Source: Micikevicius et al., "Mixed precision training", ICLR 2018; the factors 3 and 2: Zhu et
 /// al., Daydream, ATC 2020; 8 bits: Micikevicius et al., "FP8 formats for deep learning", 2022;
 /// their conversions: NVIDIA Transformer Engine's cast_transpose and LayerNormLinear.

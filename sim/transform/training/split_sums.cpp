@@ -76,7 +76,6 @@ class SplitSums final : public Transform {
       }
     }
 
-    /// The tensors that `v` reads.
     std::size_t terms_of(OpId v) const {
       return static_cast<std::size_t>(std::ranges::count_if(graph_.in_edges(v), [&](EdgeId e) {
         return !graph_.tensor(graph_.edge(e).tensor).control;

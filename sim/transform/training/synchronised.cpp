@@ -401,7 +401,6 @@ class Synchronising {
     return first;
   }
 
-  /// Adds the weight gathers whose first user is `v`.
   void add_gathers_before(OpId v) {
     for (; next_gather_ < gathers_.size() && gathers_[next_gather_].first_user() == v;
          ++next_gather_) {

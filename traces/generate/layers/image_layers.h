@@ -7,7 +7,6 @@
 
 namespace baechi::generate {
 
-/// Reads the option `classes`; the default is 1000.
 std::int64_t read_classes(Options& options);
 
 /// Pixels that are added on each side of an image. In TensorFlow's words: `valid` adds none, `same`

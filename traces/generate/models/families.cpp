@@ -132,7 +132,6 @@ ValueId activation(Model& m, std::uint32_t which, std::string_view name, ValueId
   }
 }
 
-/// One LSTM layer over all steps.
 std::vector<ValueId> lstm_layer(Model& m, std::string_view name, std::vector<ValueId> steps,
                                 std::int64_t batch, std::int64_t units) {
   const auto scope = m.scope(name);

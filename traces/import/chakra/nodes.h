@@ -57,7 +57,6 @@ Nodes read_nodes(TextFile& file);
 bool looks_like_protocol_buffers(std::string_view beginning);
 bool looks_like_json(std::string_view beginning);
 
-/// Node `after` waits for node `before`.
 struct Wait {
   std::size_t before = 0, after = 0;
   std::int64_t bytes = -1;  ///< read by `after`; -1: a control dependency

@@ -82,11 +82,7 @@ std::vector<Call*> one_step(ExecutionTrace& trace, const std::string& path, std:
 
 namespace {
 
-// Decisions (details: traces/README.md, "PyTorch"):
-// - An op is the outermost call with one kernel.
-// - Dependencies are by storage, through views and writes in place.
-// - An op's time on a GPU is the time of the kernels that it launched.
-// - A parameter and its optimizer state are persistent bytes of the parameter's first reader.
+// Decisions: traces/README.md, "PyTorch".
 
 /// The model's name in a path: "gnmt" for "runs/gnmt.et.json.gz".
 std::string name_of(const std::string& path) {
