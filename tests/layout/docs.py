@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""docs.py BAECHI: writes again what is generated: the schemas of scenarios and of answers, ARCHITECTURE's map, tables that
-stand between '<!-- baechi ... -->' and '<!-- end -->', and what the transcripts' commands print, predicted steps."""
+"""docs.py BAECHI [TRANSCRIPT...]: writes again what is generated: the schemas of scenarios and of answers, ARCHITECTURE's map,
+tables that stand between '<!-- baechi ... -->' and '<!-- end -->', predicted steps, and what the transcripts' commands print; or
+these TRANSCRIPTs alone."""
 import csv
 import glob
 import io
@@ -79,6 +80,10 @@ def write_predictions(path):
     replace(path, text.getvalue())
 
 
+if sys.argv[2:]:
+    for transcript in sys.argv[2:]:
+        write_transcript(os.path.abspath(transcript))
+    sys.exit()
 replace(os.path.join(ROOT, "scenarios/scenario.schema.json"), printed(["schema"]))
 write_predictions(os.path.join(ROOT, "validate/steps/predicted.csv"))
 subprocess.run([sys.executable, os.path.join(ROOT, "tests/layout/answers.py"), BAECHI], check=True)

@@ -1,6 +1,16 @@
 #include "tests/prelude.h"
 #include "tests/traces/generate/generated_graphs.h"
 
+namespace {
+
+// A rank has two of the experts.
+const Settings grouped_moe = with(tiny_llama, {{"num_local_experts", "8"},
+                                               {"num_experts_per_tok", "2"},
+                                               {"expert", "4"},
+                                               {"kernels.grouped_gemm", "true"}});
+
+}  // namespace
+
 TEST_SUITE("eager kernels") {
   // 64 tokens, 3 layers. The outputs of products with a bias have 3 x 64 + 64 + 256 + 64 = 576
   // features, whose gradients are summed over the tokens; those of q, k and v are joined.
@@ -145,14 +155,11 @@ TEST_SUITE("eager kernels") {
   // 16 and 64. A rank has a quarter of the experts: 64 tokens each. Their last bias moves 28 bytes
   // a number forward and 40 backward, here of words twice as long.
   TEST_CASE("biases of experts, in the product or operation by operation") {
-    const Settings moe = with(tiny_llama, {{"num_local_experts", "8"},
-                                           {"num_experts_per_tok", "2"},
-                                           {"expert", "4"},
-                                           {"kernels.grouped_gemm", "true"}});
-    const OpGraph none = generated("moe", moe),
-                  inside = generated("moe", with(moe, {{"bias", "true"}})),
-                  apart = generated("moe", with(moe, {{"bias", "true"},
-                                                      {"kernels.unfused_expert_bias", "true"}}));
+    const OpGraph none = generated("moe", grouped_moe),
+                  inside = generated("moe", with(grouped_moe, {{"bias", "true"}})),
+                  apart = generated(
+                      "moe", with(grouped_moe,
+                                  {{"bias", "true"}, {"kernels.unfused_expert_bias", "true"}}));
     CHECK(forward_parameters(inside) - forward_parameters(none) ==
           2 * (2 * (96 + 96 + 64) + 8 + 64 + 16 + 16 + 64));
     CHECK(forward_parameters(apart) == forward_parameters(inside));
@@ -162,7 +169,7 @@ TEST_SUITE("eager kernels") {
     CHECK(traffic(apart, "layer_0/expert_all_grad") - traffic(inside, "layer_0/expert_all_grad") ==
           2 * 40 * numbers);
     CHECK(message<InputError>([&] {
-            generated("moe", with(moe, {{"kernels.unfused_expert_bias", "true"}}));
+            generated("moe", with(grouped_moe, {{"kernels.unfused_expert_bias", "true"}}));
           }).find("needs grouped_gemm with biases") != std::string::npos);
   }
 
@@ -200,13 +207,10 @@ TEST_SUITE("eager kernels") {
   // A rank's experts have 64 tokens of 96 features, 4 bytes each. What is limited apart moves 8
   // times as much forward, 10 backward; what is activated again reads two and writes one.
   TEST_CASE("what experts activate is limited apart, and activated again") {
-    const Settings moe = with(tiny_llama, {{"num_local_experts", "8"},
-                                           {"num_experts_per_tok", "2"},
-                                           {"expert", "4"},
-                                           {"kernels.grouped_gemm", "true"}});
-    const OpGraph plain = generated("moe", moe),
-                  clamped = generated("moe", with(moe, {{"kernels.unfused_clamp", "true"}})),
-                  again = generated("moe", with(moe, {{"recompute", "moe_act"}}));
+    const OpGraph plain = generated("moe", grouped_moe),
+                  clamped =
+                      generated("moe", with(grouped_moe, {{"kernels.unfused_clamp", "true"}})),
+                  again = generated("moe", with(grouped_moe, {{"recompute", "moe_act"}}));
     constexpr std::int64_t features = 64 * 96 * 4;
     const auto more = [&](const OpGraph& graph, const char* op) {
       return traffic(graph, op) - traffic(plain, op);

@@ -3,6 +3,18 @@
 #include "tests/prelude.h"
 #include "tests/sim/transform/training/two_gradients.h"
 
+namespace {
+
+using ByPhase = std::array<std::int64_t, 3>;  // weights, gradients, optimizer state
+ByPhase bytes_by_phase(const OpGraph& graph) {
+  ByPhase bytes{};
+  for (const OpId v : graph.ops())
+    bytes[static_cast<std::size_t>(graph.op(v).phase)] += graph.op(v).persistent.count;
+  return bytes;
+}
+
+}  // namespace
+
 TEST_SUITE("zero") {
   // 40 B of weights, of which each of two replicas has changed 20: gathered in 20 ns, or broadcast
   // in 10 and 10.
@@ -143,19 +155,13 @@ TEST_SUITE("zero") {
 
   TEST_CASE("what each ZeRO stage shards") {
     const auto kinds = [](const char* mode) {
-      const OpGraph graph = two_gradients(false);
-      const OpGraph result =
-          transform("data_parallel", {{"replicas", "4"}, {"mode", mode}})->apply(graph).graph;
-      std::array<std::int64_t, 3> bytes{};
-      for (const OpId v : result.ops())
-        bytes[static_cast<std::size_t>(result.op(v).phase)] += result.op(v).persistent.count;
-      return bytes;
+      return bytes_by_phase(
+          apply("data_parallel", two_gradients(false), {{"replicas", "4"}, {"mode", mode}}).graph);
     };
-    using Three = std::array<std::int64_t, 3>;  // weights, gradients, optimizer state
-    CHECK(kinds("ddp") == Three{40, 200, 160});
-    CHECK(kinds("zero1") == Three{40, 200, 40});
-    CHECK(kinds("zero2") == Three{40, 50, 40});
-    CHECK(kinds("zero3") == Three{10, 50, 40});
+    CHECK(kinds("ddp") == ByPhase{40, 200, 160});
+    CHECK(kinds("zero1") == ByPhase{40, 200, 40});
+    CHECK(kinds("zero2") == ByPhase{40, 50, 40});
+    CHECK(kinds("zero3") == ByPhase{10, 50, 40});
     // zero2: the whole gradient is there from the start of its op to the end of the scatter:
     // weights 40, shares 2 x 50 + 2 x 40, b1's tensors 10 + 10 and its gradient 100: at 10 ns.
     CHECK(replicas_trained({{"mode", "zero2"}, {"bucket", "1 B"}, {"first_bucket", "1 B"}}, false)
@@ -225,18 +231,13 @@ TEST_SUITE("zero") {
     // b1 and b0 50 B of gradients each. Times of f and b are halved.
     const OpGraph graph = apply("precision", two_gradients(false), {{"to", "fp16"}}).graph;
     const auto kinds = [&](const char* mode) {
-      const OpGraph result =
-          apply("data_parallel", graph, {{"replicas", "4"}, {"mode", mode}}).graph;
-      std::array<std::int64_t, 3> bytes{};
-      for (const OpId v : result.ops())
-        bytes[static_cast<std::size_t>(result.op(v).phase)] += result.op(v).persistent.count;
-      return bytes;
+      return bytes_by_phase(
+          apply("data_parallel", graph, {{"replicas", "4"}, {"mode", mode}}).graph);
     };
-    using Three = std::array<std::int64_t, 3>;  // weights, gradients, optimizer state
-    CHECK(kinds("ddp") == Three{20, 100, 200});
-    CHECK(kinds("zero1") == Three{20, 100, 50});
-    CHECK(kinds("zero2") == Three{20, 2 * 13, 50});
-    CHECK(kinds("zero3") == Three{5, 2 * 13, 50});
+    CHECK(kinds("ddp") == ByPhase{20, 100, 200});
+    CHECK(kinds("zero1") == ByPhase{20, 100, 50});
+    CHECK(kinds("zero2") == ByPhase{20, 2 * 13, 50});
+    CHECK(kinds("zero3") == ByPhase{5, 2 * 13, 50});
     // Two replicas gather 20 B in 10 ns, for f and again for b1: f from 10 to 15, b1 from 20 to 30,
     // b0 until 40. 50 B are scattered in 25 ns, from 30 and from 55 to 80; half of both updates
     // takes 6 ns.
