@@ -62,9 +62,6 @@ namespace {
 // The Baechi authors' linear fit of transfers over PCIe: 134 us plus 0.1754 us per kB.
 constexpr Link default_link{.bandwidth = {5.7e9}, .latency = std::chrono::microseconds(134)};
 
-// Unlimited host memory: 2^50 bytes, so that a sum over devices does not overflow.
-constexpr Bytes unlimited{std::int64_t{1} << 50};
-
 class FlagReader {
  public:
   /// The parsed value, or `fallback` if the flag is missing or `parse` rejects it.
@@ -89,10 +86,7 @@ class FlagReader {
   template <class T>
   T one_of(std::string_view flag, const std::string& text, const std::map<std::string, T>& values) {
     if (const auto it = values.find(text); it != values.end()) return it->second;
-    std::vector<std::string> names;
-    names.reserve(values.size());
-    for (const auto& [name, value] : values) names.push_back(name);
-    not_one_of(flag, text, names);
+    not_one_of(flag, text, keys_of(values));
     return {};
   }
 
@@ -199,7 +193,7 @@ Platform from_trace(const ClusterHint& own, const ClusterFlags& flags) {
                                .memory = own.memory});
   if (own.cpus > 0)
     cluster.devices.push_back(
-        {.count = own.cpus, .name = "cpu", .kind = "cpu", .memory = unlimited});
+        {.count = own.cpus, .name = "cpu", .kind = "cpu", .memory = unlimited_memory});
   cluster.link.bandwidth = {0x1p31};  // bytes per second, assumed by the authors of such traces
   cluster.memory_fraction = read_fraction(flags, reader);
   platform.engine = read_engine(flags, reader);
@@ -304,7 +298,7 @@ TraceExperiment read_experiment(const TraceArgument& argument, const ClusterFlag
     for (DeviceChoice& d : platform->cluster.devices) {
       if (d.kind == "host") continue;
       const Bytes usable = d.usable(platform->cluster.memory_fraction);
-      d.memory = usable == unlimited ? usable : usable - std::min(usable, flags.reserve);
+      d.memory = usable == unlimited_memory ? usable : usable - std::min(usable, flags.reserve);
     }
     platform->cluster.memory_fraction = 1.0;
   }

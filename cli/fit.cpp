@@ -23,9 +23,8 @@ struct FitArguments {
 Link link_of(const std::string& name, const char* flag, std::vector<Evidence>& evidence) {
   const auto& links = built_in_devices().links;
   const auto found = links.find(name);
-  std::vector<std::string> known;
-  for (const auto& [kind, model] : links) known.push_back(kind);
-  if (found == links.end()) throw InputError(fmt::format("{}: {}", flag, not_one_of(name, known)));
+  if (found == links.end())
+    throw InputError(fmt::format("{}: {}", flag, not_one_of(name, keys_of(links))));
   const std::string& fitted = found->second.fitted;
   evidence.push_back({"link " + name, fitted.empty() ? "unfitted" : fitted});
   return found->second.link;
@@ -189,64 +188,13 @@ std::string fit_text(const FitQuestion& q, const FitAnswer& answer) {
   return text + evidence_line(answer.evidence);
 }
 
-/// The map of accelerate: a module to a GPU's number or "cpu". Names of Hugging Face's models.
-/// accelerate would copy an embedding table on the CPU in each step: it is on the first GPU with
-/// spare memory for it.
-std::string device_map_of(const FitQuestion& q, const FitWay& way) {
-  FitJson map = FitJson::object();
-  const auto put = [&](const std::string& layer, std::size_t device) {
-    constexpr std::string_view numbered = "layer_";
-    const bool in_layers = layer.starts_with(numbered);
-    const auto own = q.model.names.find(in_layers ? std::string(numbered) : layer);
-    std::string name = own != q.model.names.end()              ? own->second
-                       : !q.model.writes || layer == "lm_head" ? layer
-                       : in_layers                             ? "model.layers."
-                                                               : "model." + layer;
-    if (q.model.writes && in_layers) name += layer.substr(numbered.size());
-    map[name] = device < way.layers.size()    ? FitJson(device)
-                : device == way.layers.size() ? FitJson("cpu")
-                                              : FitJson("disk");
-  };
-  const auto is_table = [](const auto& entry) { return entry.first == "embed_tokens"; };
-  if (q.model.writes && std::ranges::none_of(way.map, is_table)) {
-    const auto found = std::ranges::find_if(
-        way.memory, [&](const FitMemory& memory) { return memory.spare() >= way.table; });
-    put("embed_tokens", static_cast<std::size_t>(found - way.memory.begin()));
-    if (found == way.memory.end())
-      fmt::print(stderr, "accelerate copies the embedding table, {}, in each step: slower\n",
-                 to_text(way.table));
-  }
-  for (const auto& [layer, device] : way.map) put(layer, device);
-  return map.dump(1);
-}
-
 void write_way(const FitArguments& a, const FitQuestion& q, const FitAnswer& answer) {
   if (a.way > answer.ways.size() || !answer.ways[a.way - 1].fits)
     throw InputError(fmt::format("--way: {} is no way that fits", a.way));
-  const FitWay& way = answer.ways[a.way - 1];
-  if (a.exported != "llamacpp" && !way.cpu_experts.empty())
-    throw InputError(fmt::format("{} cannot say that experts are on the CPU", a.exported));
-  if (a.exported != "accelerate" && way.on_disk > 0)
-    throw InputError(fmt::format("{} cannot say that some weights wait on a disk", a.exported));
-  if (a.exported == "deepspeed" && way.waiting == Bytes{})
-    throw InputError("--export deepspeed says that weights wait in host memory: take such a --way");
-  if (a.exported != "accelerate" && a.exported != "deepspeed" && way.waiting > Bytes{})
-    throw InputError(fmt::format("{} cannot say that weights wait in host memory", a.exported));
-  write_file(a.output,
-             (a.exported == "accelerate" ? device_map_of(q, way)
-              : a.exported == "llamacpp" ? llama_cpp_split(split_of(way)) + way.cpu_experts
-              : a.exported == "vllm"     ? vllm_split(split_of(way), q.model.repository)
-              : a.exported == "megatron" ? megatron_split(split_of(way))
-                                         : FitJson{{"zero_optimization",
-                                                    {{"stage", 3},
-                                                     {"offload_param", {{"device", "cpu"}}},
-                                                     {"stage3_prefetch_bucket_size", 0}}}}
-                                               .dump(1)) +
-                 "\n");
-  const LayerSplit split = split_of(way);
-  if (a.exported == "deepspeed" &&
-      std::ranges::count(split.device, LayerSplit::host) < std::ssize(split.device))
-    fmt::print(stderr, "DeepSpeed lets the weights of all layers wait: slower than this way\n");
+  const auto [text, note] =
+      exported_way(q, answer.ways[a.way - 1], *parse<ExportFormat>(a.exported));
+  write_file(a.output, text);
+  fmt::print(stderr, "{}", note);
 }
 
 int answer_fit(const FitArguments& a) {

@@ -125,24 +125,6 @@ PipelineResult stream(const Problem& problem, const Placement& placement,
   return result;
 }
 
-/// A colocation group on several devices: its first member, and the first one on another device.
-struct SplitGroup {
-  GroupId group{};
-  OpId first{}, other{};
-};
-
-std::vector<SplitGroup> split_groups(const Placement& placement, const OpGraph& graph) {
-  std::vector<SplitGroup> split;
-  for (const GroupId g : graph.groups()) {
-    const auto members = graph.members(g);
-    const DeviceId device = placement.device[members.front()];
-    const auto other =
-        std::ranges::find_if(members, [&](OpId v) { return placement.device[v] != device; });
-    if (other != members.end()) split.push_back({g, members.front(), *other});
-  }
-  return split;
-}
-
 /// "split        2 colocation groups: 'x' ('a' is on gpu0, 'b' on gpu1), 'y' (...)": the first
 /// three split groups; "" if there are none.
 std::string split_line(const std::vector<SplitGroup>& split, const Problem& problem,

@@ -112,6 +112,12 @@ std::vector<std::string> entry_names(const auto& entries) {
   return names;
 }
 
+std::vector<std::string> keys_of(const auto& map) {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : map) keys.push_back(key);
+  return keys;
+}
+
 /// The entry called `name`. Throws InputError with no_such()'s message if there is none. `where`:
 /// the name's place in a file, or "".
 const auto& find_entry(const auto& entries, std::string_view what, std::string_view name,

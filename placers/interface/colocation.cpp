@@ -46,18 +46,14 @@ void require_whole_groups(const Placement& placement, const OpGraph& graph,
                           const std::string& where) {
   constexpr std::size_t listed = 5;
   Mistakes mistakes;
-  std::size_t split = 0;
-  for (const GroupId g : graph.groups()) {
-    const auto members = graph.members(g);
-    const DeviceId device = placement.device[members.front()];
-    const auto other =
-        std::ranges::find_if(members, [&](OpId v) { return placement.device[v] != device; });
-    if (other == members.end() || ++split > listed) continue;
+  const std::vector<SplitGroup> split = split_groups(placement, graph);
+  for (const auto& [group, first, other] : split | std::views::take(listed))
     mistakes.add(fmt::format("{}colocation group '{}' is split: '{}' is on device {}, '{}' on {}",
-                             at(where), graph.group_name(g), graph.name(members.front()),
-                             index(device), graph.name(*other), index(placement.device[*other])));
-  }
-  if (split > listed) mistakes.add(fmt::format("{}... {} groups in all", at(where), split));
+                             at(where), graph.group_name(group), graph.name(first),
+                             index(placement.device[first]), graph.name(other),
+                             index(placement.device[other])));
+  if (split.size() > listed)
+    mistakes.add(fmt::format("{}... {} groups in all", at(where), split.size()));
   mistakes.throw_if_any();
 }
 

@@ -120,7 +120,7 @@ class Batch {
       placement_.device[renumbered[v]] = device[v];
       last_[renumbered[v]] = last[v];
     }
-    cluster_ = Cluster::uniform(devices, Bytes{std::int64_t{1} << 50},
+    cluster_ = Cluster::uniform(devices, unlimited_memory,
                                 {.bandwidth = {input.bandwidth}, .latency = {}});
   }
 

@@ -441,14 +441,14 @@ std::string deepspeed_config(const Problem& problem, const Placement& placement)
                         phase == Phase::update ? "updates" : "weights", graph.name(v)));
     if (place(*first).empty()) continue;
     const char* device = place(*first) == "disk" ? "nvme" : "cpu";
-    zero[phase == Phase::update ? "offload_optimizer" : "offload_param"] = {{"device", device}};
-    if (phase == Phase::update) continue;
-    zero["stage"] = 3;
-    if (placement.prefetch == 0) zero["stage3_prefetch_bucket_size"] = 0;
+    if (phase == Phase::update)
+      zero["offload_optimizer"] = {{"device", device}};
+    else
+      zero = zero_of_waiting_weights(device, placement.prefetch);
   }
   if (zero.size() == 1)
     throw InputError("DeepSpeed's configuration says what waits on a host or disk: nothing does");
-  return ExportJson{{"zero_optimization", zero}}.dump(1);
+  return deepspeed_file(zero);
 }
 
 }  // namespace
@@ -527,6 +527,16 @@ LayerSplit layer_split(const Problem& problem, const Placement& placement) {
       split.output = on;
   }
   return split;
+}
+
+nlohmann::ordered_json zero_of_waiting_weights(const char* device, std::int64_t prefetch) {
+  ExportJson zero{{"stage", 3}, {"offload_param", {{"device", device}}}};
+  if (prefetch == 0) zero["stage3_prefetch_bucket_size"] = 0;
+  return zero;
+}
+
+std::string deepspeed_file(const nlohmann::ordered_json& zero) {
+  return ExportJson{{"zero_optimization", zero}}.dump(1);
 }
 
 std::size_t layers_on_gpus(const LayerSplit& split) {

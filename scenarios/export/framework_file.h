@@ -1,5 +1,7 @@
 /// Writes placements in the formats of frameworks.
 #pragma once
+#include <nlohmann/json_fwd.hpp>
+
 #include "scenarios/run/experiment.h"
 
 namespace baechi {
@@ -61,6 +63,12 @@ struct LayerSplit {
 /// InputError that names the op if a layer is on several devices or the order of devices is not
 /// that of the layers, with the host first.
 LayerSplit layer_split(const Problem& problem, const Placement& placement);
+
+/// Stage 3 of ZeRO with all weights on `device`, cpu or nvme; `prefetch` 0: each is copied when it
+/// is read.
+nlohmann::ordered_json zero_of_waiting_weights(const char* device, std::int64_t prefetch);
+/// DeepSpeed's configuration with this `zero_optimization`.
+std::string deepspeed_file(const nlohmann::ordered_json& zero);
 
 /// llama.cpp counts the output as a layer behind the others.
 std::size_t layers_on_gpus(const LayerSplit& split);

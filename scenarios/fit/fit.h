@@ -62,6 +62,13 @@ struct FitAnswer {
 /// Where the way's layers compute or, with offload, wait.
 LayerSplit split_of(const FitWay& way);
 
+struct ExportedWay {
+  std::string text;    ///< of the file
+  std::string note{};  ///< what the file changes about the way
+};
+/// The way as a framework takes it. Throws InputError if the framework cannot say it.
+ExportedWay exported_way(const FitQuestion& q, const FitWay& way, ExportFormat format);
+
 /// The fastest plans of a training on equal GPUs, with all weights or adapters trained.
 FitAnswer fit_training(const FitQuestion& question);
 

@@ -90,11 +90,7 @@ std::string data_parallel_text(const DataParallelOptions& o) {
 
 ClusterChoice cluster_of_nodes(const std::string& kind, std::int64_t devices) {
   const auto& kinds = built_in_devices().nodes;
-  if (!kinds.contains(kind)) {
-    std::vector<std::string> known;
-    for (const auto& [word, unused] : kinds) known.push_back(word);
-    throw InputError("--nodes: " + not_one_of(kind, known));
-  }
+  if (!kinds.contains(kind)) throw InputError("--nodes: " + not_one_of(kind, keys_of(kinds)));
   ClusterChoice one = nodes_of_kind(kind, 1);
   const auto per_node = static_cast<std::int64_t>(one.devices.front().count);
   if (devices < per_node) {

@@ -230,9 +230,7 @@ void add_host(const HostWords& words, ClusterChoice& cluster, Mistakes& mistakes
   if (const auto disk = read_disk(words.disk, mistakes)) {
     cluster.links.push_back(
         {.from = cluster.devices.size() - 1, .to = cluster.devices.size(), .link = *disk});
-    // 2^50 bytes, so that a sum over devices does not overflow.
-    constexpr Bytes unlimited{std::int64_t{1} << 50};
-    cluster.devices.push_back({.name = "disk", .kind = "disk", .memory = unlimited});
+    cluster.devices.push_back({.name = "disk", .kind = "disk", .memory = unlimited_memory});
   }
 }
 

@@ -12,12 +12,6 @@ namespace {
 using Value = Options::Value;
 using Sections = std::map<std::string, SectionModel>;
 
-std::vector<std::string> keys_of(const auto& map) {
-  std::vector<std::string> keys;
-  for (const auto& [key, value] : map) keys.push_back(key);
-  return keys;
-}
-
 /// `value` merged into `base`, mappings key by key.
 Value merged(Value base, const Value& value) {
   if (!is_mapping(base) || !is_mapping(value)) return value;

@@ -476,10 +476,8 @@ const DeviceTable& built_in_devices() {
 }
 
 std::string no_such_device(std::string_view name, const DeviceModels& kinds) {
-  std::vector<std::string> known;
-  for (const auto& [kind, model] : kinds) known.push_back(kind);
   return fmt::format("'{}' is no device type; the nearest are {} ('baechi list devices' lists all)",
-                     name, fmt::join(nearest(name, known, 5), ", "));
+                     name, fmt::join(nearest(name, keys_of(kinds), 5), ", "));
 }
 
 std::shared_ptr<const DeviceModel> device_of(const Value& section, const std::string& owner) {

@@ -24,6 +24,9 @@ struct Device {
   bool computes() const { return kind != "host" && kind != "disk"; }
 };
 
+/// As good as no limit, and sums over devices do not overflow.
+inline constexpr Bytes unlimited_memory{std::int64_t{1} << 50};
+
 /// One direction of the connection between two devices.
 struct Link {
   Bandwidth bandwidth{};

@@ -289,6 +289,18 @@ void check_factors(const OpGraph& graph, const Cluster& cluster, const CostModel
     refuse_factor("disturbed", engine.disturbed);
 }
 
+std::vector<SplitGroup> split_groups(const Placement& placement, const OpGraph& graph) {
+  std::vector<SplitGroup> split;
+  for (const GroupId g : graph.groups()) {
+    const auto members = graph.members(g);
+    const DeviceId device = placement.device[members.front()];
+    const auto other =
+        std::ranges::find_if(members, [&](OpId v) { return placement.device[v] != device; });
+    if (other != members.end()) split.push_back({g, members.front(), *other});
+  }
+  return split;
+}
+
 void check_limits(const OpGraph& graph, const Cluster& cluster, const CostModel& costs,
                   std::int64_t times) {
   check_bytes(graph, times);

@@ -36,6 +36,13 @@ struct Placement {
   bool waits(OpId v) const { return !home.empty() && home[v] != device[v]; }
 };
 
+/// A colocation group on several devices: its first member, and the first one on another device.
+struct SplitGroup {
+  GroupId group{};
+  OpId first{}, other{};
+};
+std::vector<SplitGroup> split_groups(const Placement& placement, const OpGraph& graph);
+
 /// Bytes of the tensors that `v` reads, each once; its device holds them, in addition to the
 /// footprint of `v`, while `v` runs.
 Bytes bytes_read(const OpGraph& graph, OpId v);
