@@ -104,30 +104,6 @@ class Stretches {
   std::vector<From> from_;           // [states, blocks + 1]
 };
 
-}  // namespace
-
-void LineCosts::add(const Problem& p, const std::vector<DeviceClass>& all, OpId v,
-                    std::size_t block) {
-  for (std::size_t i = 0; i < classes; ++i)
-    time[(block + 1) * classes + i] += p.costs.compute(v, all[i].devices.front()).count();
-  bytes[block + 1] += p.graph.op(v).persistent;
-}
-
-void LineCosts::sum_up() {
-  for (std::size_t b = 1; b <= blocks; ++b) {
-    bytes[b] += bytes[b - 1];
-    cross[b] += cross[b - 1];
-    for (std::size_t i = 0; i < classes; ++i) time[b * classes + i] += time[(b - 1) * classes + i];
-  }
-}
-
-std::vector<LineCuts> cut_stretches(const LineCosts& costs, const std::vector<DeviceClass>& classes,
-                                    const IdVector<DeviceId, Bytes>& limit, LineGoal goal) {
-  return Stretches(costs, classes, limit, goal).run();
-}
-
-namespace {
-
 /// The order of the units that stay together, in blocks.
 class UnitLine {
  public:
@@ -346,6 +322,26 @@ class Cuts {
 };
 
 }  // namespace
+
+void LineCosts::add(const Problem& p, const std::vector<DeviceClass>& all, OpId v,
+                    std::size_t block) {
+  for (std::size_t i = 0; i < classes; ++i)
+    time[(block + 1) * classes + i] += p.costs.compute(v, all[i].devices.front()).count();
+  bytes[block + 1] += p.graph.op(v).persistent;
+}
+
+void LineCosts::sum_up() {
+  for (std::size_t b = 1; b <= blocks; ++b) {
+    bytes[b] += bytes[b - 1];
+    cross[b] += cross[b - 1];
+    for (std::size_t i = 0; i < classes; ++i) time[b * classes + i] += time[(b - 1) * classes + i];
+  }
+}
+
+std::vector<LineCuts> cut_stretches(const LineCosts& costs, const std::vector<DeviceClass>& classes,
+                                    const IdVector<DeviceId, Bytes>& limit, LineGoal goal) {
+  return Stretches(costs, classes, limit, goal).run();
+}
 
 void try_straight_cuts(const Problem& problem, std::size_t most, CutTrial& trial) {
   Cuts(problem, trial).run(most);

@@ -155,6 +155,11 @@ auto per_op(Member member) {
   };
 }
 
+py::object edge_member(const std::shared_ptr<const void>& owner, const OpGraph& graph,
+                       const void* first) {
+  return member_array<Edge>(owner, static_cast<const std::uint32_t*>(first), graph.num_edges());
+}
+
 }  // namespace
 
 py::object compute_times(const std::shared_ptr<const void>& owner, const OpGraph& graph) {
@@ -172,15 +177,6 @@ py::object temporary_bytes(const std::shared_ptr<const void>& owner, const OpGra
   return member_array<Op>(
       owner, graph.num_ops() == 0 ? nullptr : &graph.op(OpId{0}).temporary.count, graph.num_ops());
 }
-
-namespace {
-
-py::object edge_member(const std::shared_ptr<const void>& owner, const OpGraph& graph,
-                       const void* first) {
-  return member_array<Edge>(owner, static_cast<const std::uint32_t*>(first), graph.num_edges());
-}
-
-}  // namespace
 
 py::object edge_sources(const std::shared_ptr<const void>& owner, const OpGraph& graph) {
   return edge_member(owner, graph, graph.num_edges() == 0 ? nullptr : &graph.edge(EdgeId{0}).src);

@@ -75,27 +75,6 @@ class QuickPaths {
   Times head_, tail_;  // of the longest path: its end at the op; its length after the op
 };
 
-}  // namespace
-
-std::size_t parts_needed(const Problem& problem, const ColocationUnits& units,
-                         const std::vector<DeviceClass>& classes, Duration below,
-                         std::size_t most) {
-  const QuickPaths paths(problem, units, classes);
-  Times ends = paths.on_accelerator();
-  for (std::size_t parts = 1; parts <= most; ++parts) {
-    ends = paths.crossed(paths.crossed(ends, false), true);
-    if (paths.latency(ends) >= below) return parts;
-  }
-  return most + 1;
-}
-
-Duration quickest_path(const Problem& problem, const ColocationUnits& units,
-                       const std::vector<DeviceClass>& classes) {
-  return QuickPaths(problem, units, classes).longest();
-}
-
-namespace {
-
 class PlacementEnumerator {
  public:
   PlacementEnumerator(const Problem& problem, const ColocationUnits& units,
@@ -149,6 +128,23 @@ class PlacementEnumerator {
 };
 
 }  // namespace
+
+std::size_t parts_needed(const Problem& problem, const ColocationUnits& units,
+                         const std::vector<DeviceClass>& classes, Duration below,
+                         std::size_t most) {
+  const QuickPaths paths(problem, units, classes);
+  Times ends = paths.on_accelerator();
+  for (std::size_t parts = 1; parts <= most; ++parts) {
+    ends = paths.crossed(paths.crossed(ends, false), true);
+    if (paths.latency(ends) >= below) return parts;
+  }
+  return most + 1;
+}
+
+Duration quickest_path(const Problem& problem, const ColocationUnits& units,
+                       const std::vector<DeviceClass>& classes) {
+  return QuickPaths(problem, units, classes).longest();
+}
 
 bool visit_placements(const Problem& problem, const ColocationUnits& units,
                       const std::vector<DeviceClass>& classes, std::size_t most,

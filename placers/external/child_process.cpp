@@ -258,6 +258,10 @@ void end_all(pid_t& program, int reports) {
   _exit(0);
 }
 
+[[noreturn]] void no_more(int error, const char* what) {
+  throw std::system_error(error, std::generic_category(), what);
+}
+
 }  // namespace
 
 pid_t start_supervisor(const Start& start) {
@@ -271,14 +275,6 @@ pid_t start_supervisor(const Start& start) {
   if (supervisor < 0) throw std::system_error(error, std::generic_category(), "fork");
   return supervisor;
 }
-
-namespace {
-
-[[noreturn]] void no_more(int error, const char* what) {
-  throw std::system_error(error, std::generic_category(), what);
-}
-
-}  // namespace
 
 void Fd::close() {
   if (fd_ >= 0) ::close(std::exchange(fd_, -1));

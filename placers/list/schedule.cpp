@@ -150,15 +150,6 @@ class Scheduler {
   std::uint32_t became_ready_ = 0;                // number of ops
 };
 
-}  // namespace
-
-Schedule schedule(const Problem& problem, const IdVector<OpId, OpId>& favourite, Variant variant,
-                  MemoryMargin margin) {
-  return Scheduler(problem, favourite, variant, margin).run();
-}
-
-namespace {
-
 /// The margin as text, for the detail of a placement.
 std::string described(const MemoryMargin& margin) {
   if (margin.keep_all) return "nothing freed";
@@ -176,6 +167,11 @@ std::span<const MemoryMargin> margins(Variant variant) {
 }
 
 }  // namespace
+
+Schedule schedule(const Problem& problem, const IdVector<OpId, OpId>& favourite, Variant variant,
+                  MemoryMargin margin) {
+  return Scheduler(problem, favourite, variant, margin).run();
+}
 
 PlaceOptions read_place_options(Options& options) {
   PlaceOptions read{.variant = read_variant(options)};

@@ -169,6 +169,14 @@ class StagesProgram {
   std::vector<std::size_t> touched_;             // those of here_ that are set
 };
 
+/// Whether a stage of this node alone could fit.
+bool has_room(const PlannerInput& input, const PlannerNode& node) {
+  for (const auto& modes : node.modes)
+    for (const PlannerMode& mode : modes)
+      if (mode.memory(1) <= input.memory) return true;
+  return false;
+}
+
 }  // namespace
 
 std::optional<StagedPlan> best_plan(const PlannerInput& input, const Ideals& ideals,
@@ -195,18 +203,6 @@ std::optional<StagedPlan> best_plan(const PlannerInput& input, const Ideals& ide
   }
   return best;
 }
-
-namespace {
-
-/// Whether a stage of this node alone could fit.
-bool has_room(const PlannerInput& input, const PlannerNode& node) {
-  for (const auto& modes : node.modes)
-    for (const PlannerMode& mode : modes)
-      if (mode.memory(1) <= input.memory) return true;
-  return false;
-}
-
-}  // namespace
 
 std::vector<BundleId> plan_line(const PlannerInput& input) {
   IdVector<BundleId, std::size_t> missing(input.nodes.size(), 0);

@@ -103,45 +103,6 @@ LinearOptimum::Status status_of(const ClpSimplex& clp) {
   }
 }
 
-}  // namespace
-
-LinearOptimum solve(const LinearProgram& program, const Start* start) {
-  BAECHI_CHECK(!program.objectives.empty(), "a linear program without an objective");
-  ClpSimplex clp;
-  clp.setLogLevel(0);
-  load(program, clp);
-  if (start != nullptr) {
-    set_basis(start->basis, clp);
-    if (!start->cost.empty()) {
-      set_objective(start->cost, clp);
-      clp.setDualTolerance(dual_tolerance_of_sums);
-      clp.dual();
-      set_objective(program.objectives.front(), clp);
-    }
-    clp.setDualTolerance(dual_tolerance);
-    clp.primal();
-  } else {
-    clp.setDualTolerance(dual_tolerance);
-    clp.dual();
-  }
-  LinearOptimum optimum;
-  optimum.status = status_of(clp);
-  if (optimum.status != LinearOptimum::Status::optimal) return optimum;
-  optimum.row_dual.assign(clp.dualRowSolution(), clp.dualRowSolution() + program.num_rows());
-
-  for (;;) {
-    const double* x = clp.primalColumnSolution();
-    optimum.x.assign(x, x + program.num_columns());
-    if (++optimum.objectives == program.objectives.size()) return optimum;
-    keep_optima_only(clp);
-    set_objective(program.objectives[optimum.objectives], clp);
-    clp.primal(/*ifValuesPass=*/1);
-    if (status_of(clp) != LinearOptimum::Status::optimal) return optimum;
-  }
-}
-
-namespace {
-
 std::int64_t taken(const CbcModel& model) {
   return std::int64_t{model.getIterationCount()} + model.numberStrongIterations();
 }
@@ -193,6 +154,41 @@ int as_int(std::int64_t n) {
 }
 
 }  // namespace
+
+LinearOptimum solve(const LinearProgram& program, const Start* start) {
+  BAECHI_CHECK(!program.objectives.empty(), "a linear program without an objective");
+  ClpSimplex clp;
+  clp.setLogLevel(0);
+  load(program, clp);
+  if (start != nullptr) {
+    set_basis(start->basis, clp);
+    if (!start->cost.empty()) {
+      set_objective(start->cost, clp);
+      clp.setDualTolerance(dual_tolerance_of_sums);
+      clp.dual();
+      set_objective(program.objectives.front(), clp);
+    }
+    clp.setDualTolerance(dual_tolerance);
+    clp.primal();
+  } else {
+    clp.setDualTolerance(dual_tolerance);
+    clp.dual();
+  }
+  LinearOptimum optimum;
+  optimum.status = status_of(clp);
+  if (optimum.status != LinearOptimum::Status::optimal) return optimum;
+  optimum.row_dual.assign(clp.dualRowSolution(), clp.dualRowSolution() + program.num_rows());
+
+  for (;;) {
+    const double* x = clp.primalColumnSolution();
+    optimum.x.assign(x, x + program.num_columns());
+    if (++optimum.objectives == program.objectives.size()) return optimum;
+    keep_optima_only(clp);
+    set_objective(program.objectives[optimum.objectives], clp);
+    clp.primal(/*ifValuesPass=*/1);
+    if (status_of(clp) != LinearOptimum::Status::optimal) return optimum;
+  }
+}
 
 MixedLimits mixed_limits(Options& o) {
   const MixedLimits limits{

@@ -51,19 +51,6 @@ CoreCost vector_cost(const CoreOp& op, const Accelerator& a, const AcceleratorRa
           .traffic = Bytes{op.words * rates.word.count}};
 }
 
-}  // namespace
-
-CoreCost core_cost(const CoreOp& op, const Accelerator& a, const AcceleratorRates& rates) {
-  CoreCost cost = op.is_gemm() ? gemm_cost(op, a, rates) : vector_cost(op, a, rates);
-  const double seconds =
-      std::max(static_cast<double>(cost.cycles) / rates.clock,
-               static_cast<double>(cost.traffic.count) / rates.memory.bytes_per_second);
-  cost.time = Duration{static_cast<std::int64_t>(std::ceil(seconds * 1e9))};
-  return cost;
-}
-
-namespace {
-
 constexpr std::int64_t bytes_of_number = 4;
 
 std::int64_t elements_of(Bytes size) { return size.count / bytes_of_number; }
@@ -234,14 +221,6 @@ class CoreTasks {
       ends_;  // of each of `ops`: its last tasks, or those of its inputs if it has none
 };
 
-}  // namespace
-
-std::vector<CoreTask> core_tasks(const OpGraph& graph, std::span<const OpId> ops) {
-  return CoreTasks(graph, ops).result();
-}
-
-namespace {
-
 /// The longest path from each task to the end, its own time included. [tasks]
 std::vector<Duration> upward_ranks(std::span<const PoolTask> tasks) {
   std::vector<Duration> rank(tasks.size(), Duration::zero());
@@ -261,6 +240,19 @@ Duration traffic_time(std::span<const PoolTask> tasks, const AcceleratorRates& r
 }
 
 }  // namespace
+
+CoreCost core_cost(const CoreOp& op, const Accelerator& a, const AcceleratorRates& rates) {
+  CoreCost cost = op.is_gemm() ? gemm_cost(op, a, rates) : vector_cost(op, a, rates);
+  const double seconds =
+      std::max(static_cast<double>(cost.cycles) / rates.clock,
+               static_cast<double>(cost.traffic.count) / rates.memory.bytes_per_second);
+  cost.time = Duration{static_cast<std::int64_t>(std::ceil(seconds * 1e9))};
+  return cost;
+}
+
+std::vector<CoreTask> core_tasks(const OpGraph& graph, std::span<const OpId> ops) {
+  return CoreTasks(graph, ops).result();
+}
 
 std::vector<PoolTask> pool_tasks(std::span<const CoreTask> layer, const Accelerator& a,
                                  const AcceleratorRates& rates) {

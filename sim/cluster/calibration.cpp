@@ -69,10 +69,6 @@ std::int64_t multiple(double value, std::int64_t of, std::int64_t most) {
       std::clamp(n, static_cast<double>(of), static_cast<double>(most)));
 }
 
-}  // namespace
-
-namespace {
-
 constexpr std::int64_t largest_gemm = 16384, most_bytes = std::int64_t{1} << 36;
 
 StandIn gemm(std::string_view kind, double flops) {

@@ -83,26 +83,6 @@ void refuse_shared_device(const OpGraph& graph, const Collective& c,
                         graph.name(w), graph.name(v), to_text(c.kind)));
 }
 
-}  // namespace
-
-void WaitingCollectives::reset(const OpGraph& graph, const IdVector<OpId, DeviceId>& device) {
-  gathered_.clear();
-  waiting_.assign(graph.collectives().size(), {});
-  for (const CollectiveId c : waiting_.ids()) {
-    waiting_[c].missing = graph.collectives()[c].members;
-    refuse_shared_device(graph, graph.collectives()[c], device);
-  }
-}
-
-void WaitingCollectives::arrive(CollectiveId c, TimePoint now) {
-  if (--waiting_[c].missing > 0) return;
-  waiting_[c].last = now;
-  const auto earlier = [&](CollectiveId other) { return waiting_[other].last < now || other < c; };
-  gathered_.insert(std::ranges::partition_point(gathered_, earlier), c);
-}
-
-namespace {
-
 /// Steps under Semantics::baechi.
 class OriginalEngine final : public Simulator::Engine {
  public:
@@ -121,6 +101,22 @@ class OriginalEngine final : public Simulator::Engine {
 };
 
 }  // namespace
+
+void WaitingCollectives::reset(const OpGraph& graph, const IdVector<OpId, DeviceId>& device) {
+  gathered_.clear();
+  waiting_.assign(graph.collectives().size(), {});
+  for (const CollectiveId c : waiting_.ids()) {
+    waiting_[c].missing = graph.collectives()[c].members;
+    refuse_shared_device(graph, graph.collectives()[c], device);
+  }
+}
+
+void WaitingCollectives::arrive(CollectiveId c, TimePoint now) {
+  if (--waiting_[c].missing > 0) return;
+  waiting_[c].last = now;
+  const auto earlier = [&](CollectiveId other) { return waiting_[other].last < now || other < c; };
+  gathered_.insert(std::ranges::partition_point(gathered_, earlier), c);
+}
 
 void check_engine(const Cluster& cluster, const EngineOptions& options) {
   if (options.semantics == Semantics::baechi) return original::require_uniform(cluster);

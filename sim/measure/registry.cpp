@@ -68,44 +68,11 @@ Utilisation fractions(const Sums& sums, bool has_work) {
   return found;
 }
 
-}  // namespace
-
-std::optional<double> Utilisation::intensity() const {
-  return flops ? fraction(*flops, *traffic) : std::nullopt;
-}
-
-StepUtilisation utilisation(const Problem& problem, const Placement& placement,
-                            std::span<const DeviceModel* const> models, Duration step,
-                            std::span<const Duration> busy) {
-  IdVector<DeviceId, Sums> sums(problem.cluster.num_devices());
-  for (const DeviceId d : problem.cluster.devices()) {
-    sums[d].step = seconds(step);
-    sums[d].busy = seconds(busy[index(d)]);
-  }
-  const bool has_work = problem.graph.has_work();
-  if (has_work)
-    for (const OpId v : problem.graph.ops()) {
-      const DeviceId d = placement.device[v];
-      add_op(sums[d], problem, v, d, models[index(d)]);
-    }
-  StepUtilisation found;
-  Sums total;
-  for (const Sums& device : sums) {
-    total.add(device);
-    found.devices.push_back(fractions(device, has_work));
-  }
-  found.step = fractions(total, has_work);
-  return found;
-}
-
-namespace {
-
 using pipeline::PipelineOptions;
 using pipeline::PipelineResult;
 
 std::vector<std::string> schedule_words() {
-  std::vector<std::string> words;
-  for (const pipeline::ScheduleEntry& entry : pipeline::schedules()) words.emplace_back(entry.name);
+  std::vector<std::string> words = entry_names(pipeline::schedules());
   std::ranges::stable_partition(
       words, [](const std::string& w) { return w == PipelineOptions{}.schedule; });
   return words;
@@ -177,14 +144,6 @@ class PipelineMeasure final : public Measure {
   PipelineOptions options_;
 };
 
-}  // namespace
-
-std::unique_ptr<Measure> make_pipeline_measure(Options& o) {
-  return std::make_unique<PipelineMeasure>(o);
-}
-
-namespace {
-
 /// The simulated makespan.
 class StepTimeMeasure final : public Measure {
  public:
@@ -209,14 +168,6 @@ class StepTimeMeasure final : public Measure {
 
   std::optional<Duration> bound(const LowerBounds& bounds) const override { return bounds.best(); }
 };
-
-}  // namespace
-
-std::unique_ptr<Measure> make_step_time_measure(Options& /*o*/) {
-  return std::make_unique<StepTimeMeasure>();
-}
-
-namespace {
 
 /// Why a placement has no value: the first of its faults.
 std::string fault(const Score& score) {
@@ -268,6 +219,42 @@ class ObjectiveMeasure final : public Measure {
 
 }  // namespace
 
+std::optional<double> Utilisation::intensity() const {
+  return flops ? fraction(*flops, *traffic) : std::nullopt;
+}
+
+StepUtilisation utilisation(const Problem& problem, const Placement& placement,
+                            std::span<const DeviceModel* const> models, Duration step,
+                            std::span<const Duration> busy) {
+  IdVector<DeviceId, Sums> sums(problem.cluster.num_devices());
+  for (const DeviceId d : problem.cluster.devices()) {
+    sums[d].step = seconds(step);
+    sums[d].busy = seconds(busy[index(d)]);
+  }
+  const bool has_work = problem.graph.has_work();
+  if (has_work)
+    for (const OpId v : problem.graph.ops()) {
+      const DeviceId d = placement.device[v];
+      add_op(sums[d], problem, v, d, models[index(d)]);
+    }
+  StepUtilisation found;
+  Sums total;
+  for (const Sums& device : sums) {
+    total.add(device);
+    found.devices.push_back(fractions(device, has_work));
+  }
+  found.step = fractions(total, has_work);
+  return found;
+}
+
+std::unique_ptr<Measure> make_pipeline_measure(Options& o) {
+  return std::make_unique<PipelineMeasure>(o);
+}
+
+std::unique_ptr<Measure> make_step_time_measure(Options& /*o*/) {
+  return std::make_unique<StepTimeMeasure>();
+}
+
 /// A load is at least the time of its ops, and so is the sum of the two largest loads by phase.
 /// LowerBounds::group does not apply: a group of a replicated stage is on several devices.
 std::unique_ptr<Measure> make_max_load_measure(Options& o) {
@@ -278,9 +265,6 @@ std::unique_ptr<Measure> make_max_load_measure(Options& o) {
 std::unique_ptr<Measure> make_latency_measure(Options& o) {
   return std::make_unique<ObjectiveMeasure>("latency", o, &LowerBounds::critical_path);
 }
-
-MakeMeasure make_step_time_measure, make_max_load_measure, make_latency_measure,
-    make_pipeline_measure;
 
 std::span<const MeasureEntry> measures() {
   static constexpr MeasureEntry table[] = {

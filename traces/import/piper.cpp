@@ -218,12 +218,6 @@ class PiperReader {
   std::set<std::string> ops_;
 };
 
-}  // namespace
-
-PiperFile read_piper_file(JsonFile& json) { return PiperReader(json).read(); }
-
-namespace {
-
 // Decisions:
 // - Every node has the degree and mode of the options `degree` and `mode`.
 // - A node is one op, forward and backward: its time is timePerSample.
@@ -335,6 +329,8 @@ class PiperImport {
 };
 
 }  // namespace
+
+PiperFile read_piper_file(JsonFile& json) { return PiperReader(json).read(); }
 
 bool looks_like_piper(std::string_view beginning) {
   return beginning.find("\"TMPCs\"") != std::string_view::npos ||

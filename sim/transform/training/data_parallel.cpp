@@ -90,30 +90,6 @@ class ReplicaBuilder {
   std::vector<TensorId> tensors_;  // by op, copy and output
 };
 
-}  // namespace
-
-PlacedStep replicated(const PlacedStep& one, std::int64_t count, const std::vector<OpId>& joined) {
-  std::uint32_t stride = 0;
-  for (const DeviceId d : one.device)
-    stride = std::max(stride, static_cast<std::uint32_t>(index(d)) + 1);
-  const auto copies = static_cast<std::uint32_t>(count);
-  ReplicaBuilder replicas(one.graph, copies);
-  replicas.add_collectives(joined);
-  IdVector<OpId, OpId> renumbered;
-  PlacedStep all;
-  all.graph = std::move(replicas).built(renumbered);
-  all.device.assign(renumbered.size(), DeviceId{});
-  for (const OpId made : renumbered.ids()) {
-    const OpId v{static_cast<std::uint32_t>(index(made)) / copies};
-    const std::uint32_t r = static_cast<std::uint32_t>(index(made)) % copies;
-    all.device[renumbered[made]] =
-        DeviceId{static_cast<std::uint32_t>(index(one.device[v])) + r * stride};
-  }
-  return all;
-}
-
-namespace {
-
 /// Data-parallel training: replicas of the placed step, which reduce their gradients. One replica
 /// is simulated, which represents all; or all are. Sources: DDP: Li et al., VLDB 2020; ZeRO:
 /// Rajbhandari et al., SC 2020; parameter servers: Li et al., OSDI 2014; compression: Lin et al.,
@@ -242,18 +218,6 @@ class DataParallel final : public Transform {
   DataParallelOptions options_;
 };
 
-}  // namespace
-
-bool is_expert(const OpGraph& graph, OpId v) {
-  return graph.name(v).find("/expert_") != std::string_view::npos;
-}
-
-std::unique_ptr<Transform> make_data_parallel(Options& o) {
-  return std::make_unique<DataParallel>(o);
-}
-
-namespace {
-
 void check(const OpGraph& graph, const DataParallelOptions& options) {
   const bool given = options.gradients > 0.0;
   const auto gradients = given ? assumed_gradients(graph, options.gradients) : gradients_of(graph);
@@ -272,6 +236,34 @@ void check(const OpGraph& graph, const DataParallelOptions& options) {
 }
 
 }  // namespace
+
+PlacedStep replicated(const PlacedStep& one, std::int64_t count, const std::vector<OpId>& joined) {
+  std::uint32_t stride = 0;
+  for (const DeviceId d : one.device)
+    stride = std::max(stride, static_cast<std::uint32_t>(index(d)) + 1);
+  const auto copies = static_cast<std::uint32_t>(count);
+  ReplicaBuilder replicas(one.graph, copies);
+  replicas.add_collectives(joined);
+  IdVector<OpId, OpId> renumbered;
+  PlacedStep all;
+  all.graph = std::move(replicas).built(renumbered);
+  all.device.assign(renumbered.size(), DeviceId{});
+  for (const OpId made : renumbered.ids()) {
+    const OpId v{static_cast<std::uint32_t>(index(made)) / copies};
+    const std::uint32_t r = static_cast<std::uint32_t>(index(made)) % copies;
+    all.device[renumbered[made]] =
+        DeviceId{static_cast<std::uint32_t>(index(one.device[v])) + r * stride};
+  }
+  return all;
+}
+
+bool is_expert(const OpGraph& graph, OpId v) {
+  return graph.name(v).find("/expert_") != std::string_view::npos;
+}
+
+std::unique_ptr<Transform> make_data_parallel(Options& o) {
+  return std::make_unique<DataParallel>(o);
+}
 
 OpGraph with_shares(const OpGraph& graph, const DataParallelOptions& options) {
   check(graph, options);

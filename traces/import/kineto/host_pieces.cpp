@@ -15,43 +15,6 @@ bool is_scope(const Call& call) {
          !call.name.starts_with("Optimizer.") && !call.name.starts_with("enumerate(DataLoader)");
 }
 
-}  // namespace
-
-bool is_frame(const Call& call) {
-  return call.kind != CallKind::op || call.name.starts_with("autograd::engine");
-}
-
-std::vector<CallContext> call_contexts(const Recording& recording) {
-  std::vector<CallContext> all;
-  all.reserve(recording.calls.size());
-  for (std::size_t i = 0; i < recording.calls.size(); ++i) {
-    const Call& call = recording.calls[i];  // its parent is before it
-    CallContext s = call.parent ? all[*call.parent] : CallContext{};
-    if (!s.in_op) s.op = i;
-    s.in_op = s.in_op || !is_frame(call);
-    if (is_scope(call)) s.scope = i;
-    if (call.communication) s.communication = i;
-    if (call.name.starts_with("Optimizer.")) s.phase = Phase::update;
-    if (call.name.starts_with("autograd::engine")) s.phase = Phase::backward;
-    all.push_back(s);
-  }
-  return all;
-}
-
-std::string scopes(const Recording& recording, const std::vector<CallContext>& contexts,
-                   std::size_t i) {
-  std::vector<std::string_view> names;
-  for (std::size_t at = contexts[i].scope; at != none && names.size() < most_scopes;) {
-    names.push_back(recording.calls[at].name);
-    const auto parent = recording.calls[at].parent;
-    at = parent ? contexts[*parent].scope : none;
-  }
-  std::ranges::reverse(names);
-  return fmt::format("{}", fmt::join(names, "."));
-}
-
-namespace {
-
 /// "conv2d" of "aten::conv2d".
 std::string short_name(const std::string& name) {
   const std::size_t colons = name.rfind("::");
@@ -149,6 +112,39 @@ std::vector<Piece> ops(const Recording& recording, const std::vector<CallContext
 }
 
 }  // namespace
+
+bool is_frame(const Call& call) {
+  return call.kind != CallKind::op || call.name.starts_with("autograd::engine");
+}
+
+std::vector<CallContext> call_contexts(const Recording& recording) {
+  std::vector<CallContext> all;
+  all.reserve(recording.calls.size());
+  for (std::size_t i = 0; i < recording.calls.size(); ++i) {
+    const Call& call = recording.calls[i];  // its parent is before it
+    CallContext s = call.parent ? all[*call.parent] : CallContext{};
+    if (!s.in_op) s.op = i;
+    s.in_op = s.in_op || !is_frame(call);
+    if (is_scope(call)) s.scope = i;
+    if (call.communication) s.communication = i;
+    if (call.name.starts_with("Optimizer.")) s.phase = Phase::update;
+    if (call.name.starts_with("autograd::engine")) s.phase = Phase::backward;
+    all.push_back(s);
+  }
+  return all;
+}
+
+std::string scopes(const Recording& recording, const std::vector<CallContext>& contexts,
+                   std::size_t i) {
+  std::vector<std::string_view> names;
+  for (std::size_t at = contexts[i].scope; at != none && names.size() < most_scopes;) {
+    names.push_back(recording.calls[at].name);
+    const auto parent = recording.calls[at].parent;
+    at = parent ? contexts[*parent].scope : none;
+  }
+  std::ranges::reverse(names);
+  return fmt::format("{}", fmt::join(names, "."));
+}
 
 Launched by_correlation(const Recording& recording) {
   Launched launched;

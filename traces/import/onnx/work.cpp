@@ -23,45 +23,6 @@ bool is_weight_input(const Node& node, std::size_t i) {
   return false;
 }
 
-}  // namespace
-
-const TensorInfo* constant_weight(const Node& node) {
-  const Attribute* value = node.attribute("value");
-  if (node.op_type != "Constant" || node.outputs.empty() || value == nullptr || !value->tensor)
-    return nullptr;
-  const TensorInfo& tensor = *value->tensor;
-  const bool floats = tensor.type == ElementType::float32 || tensor.type == ElementType::float16 ||
-                      tensor.type == ElementType::bfloat16 || tensor.type == ElementType::float64;
-  const bool many = tensor.elements().value_or(0) > static_cast<std::int64_t>(most_values);
-  return many || (floats && !tensor.shape->empty()) ? &tensor : nullptr;
-}
-
-std::map<std::string, const TensorInfo*> weights_of(const Model& model) {
-  std::map<std::string, const TensorInfo*> weights;
-  for (const Initializer& initializer : model.initializers)
-    weights[initializer.name] = &initializer.info;
-  for (const Node& node : model.nodes)
-    if (const TensorInfo* constant = constant_weight(node))
-      weights[node.outputs.front()] = constant;
-  std::set<std::string> given;
-  for (const ValueInfo& input : model.inputs) given.insert(input.name);
-  std::map<std::string, bool> always;  // whether all readers read it as a weight
-  for (const Node& node : model.nodes)
-    for (std::size_t i = 0; i < node.inputs.size(); ++i)
-      if (given.contains(node.inputs[i])) {
-        const bool place = is_weight_input(node, i);
-        const auto [at, added] = always.emplace(node.inputs[i], place);
-        at->second = at->second && place;
-      }
-  for (const ValueInfo& input : model.inputs)
-    if (const auto at = always.find(input.name);
-        (at != always.end() && at->second) || ends_like_a_weight(input.name))
-      weights.emplace(input.name, nullptr);
-  return weights;
-}
-
-namespace {
-
 constexpr std::int64_t most = std::int64_t{1} << 60;
 
 /// a * b, at most 2^60.
@@ -129,6 +90,41 @@ bool multiplies(const Node& node) {
 }
 
 }  // namespace
+
+const TensorInfo* constant_weight(const Node& node) {
+  const Attribute* value = node.attribute("value");
+  if (node.op_type != "Constant" || node.outputs.empty() || value == nullptr || !value->tensor)
+    return nullptr;
+  const TensorInfo& tensor = *value->tensor;
+  const bool floats = tensor.type == ElementType::float32 || tensor.type == ElementType::float16 ||
+                      tensor.type == ElementType::bfloat16 || tensor.type == ElementType::float64;
+  const bool many = tensor.elements().value_or(0) > static_cast<std::int64_t>(most_values);
+  return many || (floats && !tensor.shape->empty()) ? &tensor : nullptr;
+}
+
+std::map<std::string, const TensorInfo*> weights_of(const Model& model) {
+  std::map<std::string, const TensorInfo*> weights;
+  for (const Initializer& initializer : model.initializers)
+    weights[initializer.name] = &initializer.info;
+  for (const Node& node : model.nodes)
+    if (const TensorInfo* constant = constant_weight(node))
+      weights[node.outputs.front()] = constant;
+  std::set<std::string> given;
+  for (const ValueInfo& input : model.inputs) given.insert(input.name);
+  std::map<std::string, bool> always;  // whether all readers read it as a weight
+  for (const Node& node : model.nodes)
+    for (std::size_t i = 0; i < node.inputs.size(); ++i)
+      if (given.contains(node.inputs[i])) {
+        const bool place = is_weight_input(node, i);
+        const auto [at, added] = always.emplace(node.inputs[i], place);
+        at->second = at->second && place;
+      }
+  for (const ValueInfo& input : model.inputs)
+    if (const auto at = always.find(input.name);
+        (at != always.end() && at->second) || ends_like_a_weight(input.name))
+      weights.emplace(input.name, nullptr);
+  return weights;
+}
 
 bool moves(const Node& node) {
   return one_of(node.op_type,

@@ -175,12 +175,6 @@ class KinetoReader {
   kineto::ThreadNumbers threads_;
 };
 
-}  // namespace
-
-Kineto read_kineto(TextFile& file) { return KinetoReader(file).read(); }
-
-namespace {
-
 using Id = std::optional<std::int64_t> HostEvent::*;
 
 /// Joins calls and events of equal number and name.
@@ -202,6 +196,8 @@ Join by_number(const ExecutionTrace& trace, const Kineto& kineto, Id id, std::st
 }
 
 }  // namespace
+
+Kineto read_kineto(TextFile& file) { return KinetoReader(file).read(); }
 
 Join join(const ExecutionTrace& trace, const Kineto& kineto, const std::string& trace_path,
           const std::string& kineto_path) {

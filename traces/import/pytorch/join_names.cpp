@@ -112,31 +112,6 @@ Alignment Aligned::make(Index first_event) {
   return alignment;
 }
 
-}  // namespace
-
-std::vector<Alignment> align(NameIds calls, NameIds events, std::size_t most_gaps) {
-  constexpr std::size_t most_ranges = 64;
-  std::vector<Alignment> found;
-  if (calls.empty()) return found;
-  std::vector<EventRange> all = best_ranges(calls, events, static_cast<Index>(most_gaps));
-  if (all.size() > most_ranges)
-    all.erase(all.begin(), all.end() - static_cast<std::ptrdiff_t>(most_ranges));
-  for (const auto& [begin, end] : all) {
-    const NameIds inside =
-        events.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
-    found.push_back(Aligned(calls, inside).make(begin));
-  }
-  const auto matched = [](const Alignment& a) {
-    return std::ranges::count_if(a, [](const auto& at) { return at.has_value(); });
-  };
-  std::ptrdiff_t most = 0;
-  for (const Alignment& a : found) most = std::max<std::ptrdiff_t>(most, matched(a));
-  std::erase_if(found, [&](const Alignment& a) { return matched(a) < most; });
-  return found;
-}
-
-namespace {
-
 /// [calls] Whether the profiler without Kineto omits the call: an only child with its parent's
 /// name. Its children then count as the parent's, so the rule may apply to them, too.
 std::vector<bool> left_out(const ExecutionTrace& trace, ExportedCalls exported) {
@@ -336,6 +311,27 @@ Join by_order(const ExecutionTrace& trace, const Kineto& kineto, ExportedCalls e
 }
 
 }  // namespace
+
+std::vector<Alignment> align(NameIds calls, NameIds events, std::size_t most_gaps) {
+  constexpr std::size_t most_ranges = 64;
+  std::vector<Alignment> found;
+  if (calls.empty()) return found;
+  std::vector<EventRange> all = best_ranges(calls, events, static_cast<Index>(most_gaps));
+  if (all.size() > most_ranges)
+    all.erase(all.begin(), all.end() - static_cast<std::ptrdiff_t>(most_ranges));
+  for (const auto& [begin, end] : all) {
+    const NameIds inside =
+        events.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
+    found.push_back(Aligned(calls, inside).make(begin));
+  }
+  const auto matched = [](const Alignment& a) {
+    return std::ranges::count_if(a, [](const auto& at) { return at.has_value(); });
+  };
+  std::ptrdiff_t most = 0;
+  for (const Alignment& a : found) most = std::max<std::ptrdiff_t>(most, matched(a));
+  std::erase_if(found, [&](const Alignment& a) { return matched(a) < most; });
+  return found;
+}
 
 Join by_names(const ExecutionTrace& trace, const Kineto& kineto, ExportedCalls exported) {
   return by_order(trace, kineto, exported, longest_prefixes, "order of names");

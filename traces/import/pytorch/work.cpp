@@ -65,34 +65,6 @@ void collect(const Value& value, std::string_view type, const Value& shape, Argu
     collect(value.items[i], types[i], i < shape.items.size() ? shape.items[i] : no_shape, argument);
 }
 
-}  // namespace
-
-std::vector<Argument> arguments_of(std::string_view schema) {
-  std::vector<Argument> arguments;
-  const std::size_t open = schema.find('(');
-  const std::size_t arrow = schema.find(" -> ");
-  if (open == std::string_view::npos || arrow == std::string_view::npos || arrow < open + 2)
-    return arguments;
-  for (std::string_view text : split_outside_brackets(schema.substr(open + 1, arrow - open - 2))) {
-    if (text == "*") continue;
-    const bool mutated = text.find("!)") != std::string_view::npos;
-    text = text.substr(0, text.find('='));
-    arguments.push_back(
-        {.name = std::string(text.substr(text.rfind(' ') + 1)), .mutated = mutated, .tensors = {}});
-  }
-  return arguments;
-}
-
-void fill(const Values& from, std::vector<Argument>& arguments) {
-  const std::size_t n = std::min(from.values.size(), from.types.size());
-  arguments.resize(std::max(arguments.size(), n));
-  for (std::size_t i = 0; i < n; ++i)
-    collect(from.values[i], from.types[i], i < from.shapes.size() ? from.shapes[i] : no_shape,
-            arguments[i]);
-}
-
-namespace {
-
 using Dims = std::vector<std::int64_t>;
 
 /// a * b, at most 2^56: sizes in files may be anything.
@@ -198,6 +170,30 @@ std::int64_t multiply_adds(const Call& call) {
 }
 
 }  // namespace
+
+std::vector<Argument> arguments_of(std::string_view schema) {
+  std::vector<Argument> arguments;
+  const std::size_t open = schema.find('(');
+  const std::size_t arrow = schema.find(" -> ");
+  if (open == std::string_view::npos || arrow == std::string_view::npos || arrow < open + 2)
+    return arguments;
+  for (std::string_view text : split_outside_brackets(schema.substr(open + 1, arrow - open - 2))) {
+    if (text == "*") continue;
+    const bool mutated = text.find("!)") != std::string_view::npos;
+    text = text.substr(0, text.find('='));
+    arguments.push_back(
+        {.name = std::string(text.substr(text.rfind(' ') + 1)), .mutated = mutated, .tensors = {}});
+  }
+  return arguments;
+}
+
+void fill(const Values& from, std::vector<Argument>& arguments) {
+  const std::size_t n = std::min(from.values.size(), from.types.size());
+  arguments.resize(std::max(arguments.size(), n));
+  for (std::size_t i = 0; i < n; ++i)
+    collect(from.values[i], from.types[i], i < from.shapes.size() ? from.shapes[i] : no_shape,
+            arguments[i]);
+}
 
 OpWork work_of(const Call& call, Precision of_convolutions) {
   const auto in = tensors(call.inputs), out = tensors(call.outputs);
