@@ -37,7 +37,7 @@ class Expert final : public Placer {
     if (file_.empty()) return by_rules(p);
     Placement result = parse_any_placement(text_, file_, p);
     require_whole_groups(result, p.graph, file_);
-    result.own_placing.reset();  // of whoever wrote the file
+    result.own_placing.reset();  // that of the placer that wrote the file
     return result;
   }
 

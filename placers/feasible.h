@@ -64,7 +64,7 @@ struct FittingPlacement {
 FittingPlacement first_that_fits(const Problem& problem, std::size_t most_ops);
 
 struct LeastMemory {
-  Bytes bytes;  ///< of each device: `placement` fits
+  Bytes bytes;  ///< memory of each device with which `placement` fits
   Bytes bound;  ///< with less, no placement fits
   Placement placement;
 

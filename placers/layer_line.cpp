@@ -60,7 +60,8 @@ std::optional<std::vector<std::size_t>> Line::divided(Duration hop) const {
     auto key() const { return std::pair(sum, longest); }
   };
   const std::size_t count = devices_.size();
-  std::vector best(count + 1, std::vector<Best>(layers_ + 1));  // of the first layers and devices
+  std::vector best(count + 1,
+                   std::vector<Best>(layers_ + 1));  // by number of first devices, of first layers
   const Best none;
   best[0][0].sum = {};
   for (std::size_t d = 0; d < count; ++d)

@@ -90,7 +90,7 @@ class Offloading {
       tighter.set_memory(d, std::max(Bytes{}, gpus_.device(d).memory - window));
     const OpGraph graph = problem_.graph.without_weights(light);
     Watcher watcher = watcher_;
-    watcher.step = nullptr;  // its weights do not wait
+    watcher.step = nullptr;  // its step has the weights in place
     Placement placement =
         placer_.place_watched({graph, tighter, problem_.costs, problem_.engine}, seed_, watcher);
     return count == 0 ? placement : with_homes(std::move(placement), waits);

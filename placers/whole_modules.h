@@ -32,8 +32,8 @@ struct WholeModules {
 struct DivisionRules {
   /// Names of modules that are never divided, and patterns of them as in fnmatch(3).
   std::vector<std::string> no_split{};
-  /// A module is whole if its own ops read both its inputs and results of inner modules, or hold
-  /// weights: the stages of a pipeline begin between calls of modules.
+  /// For stages of a pipeline, which begin between calls of modules: does not divide a module whose
+  /// own ops hold weights, or read both its inputs and results of inner modules.
   bool stages = false;
 };
 

@@ -245,7 +245,7 @@ class Calibrator {
     if (!beyond.empty()) t.latency_ns = bootstrap(beyond, trimmed_mean);
   }
 
-  /// k in a row take latency + (k - 1) occupancies + the moving of all.
+  /// k transfers in a row take latency + (k - 1) occupancies + the time that all bytes move.
   void fit_occupancy(Calibration::Transfer& t) const {
     Samples each;
     for (const Measurement& m : rows_) {

@@ -104,7 +104,7 @@ struct ExportChoice {
   /// The number of further placements of each graph: the placement predicted best, with one op and
   /// its group moved to another device. Called GRAPH/near/K.
   std::size_t neighbours = 0;
-  std::size_t at_random = 0;  ///< of each graph as many random placements: GRAPH/any/K
+  std::size_t at_random = 0;  ///< random placements of each graph, called GRAPH/any/K
   LeastWorth least{};         ///< what a graph needs so that its plans are not refused
 };
 

@@ -221,7 +221,7 @@ struct Squares {
   double intercept = 0.0, slope = 0.0;
 };
 
-/// Ordinary least squares; of one size the mean.
+/// Ordinary least squares; a constant if all x are equal.
 Squares least_squares(const std::vector<std::pair<double, double>>& points) {
   const auto n = static_cast<double>(points.size());
   double x = 0.0, y = 0.0, xx = 0.0, xy = 0.0;

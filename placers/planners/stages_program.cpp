@@ -56,7 +56,7 @@ class StagesProgram {
     std::int64_t replicas =
         0;  ///< of all stages; more if the first stage keeps more micro-batches in flight
     std::int64_t devices = 0;
-    double time = 0.0;  ///< of the slowest
+    double time = 0.0;  ///< of the slowest stage
     IdealId rest{};     ///< the ideal of the stages after the first, and the index of its state
     std::size_t rest_state = 0;
     std::size_t degree = 0;

@@ -22,7 +22,7 @@ struct ArenaScore {
   /// longer, counts as failure_ratio. Nothing: solves no instance.
   std::optional<double> score{};
   std::size_t solved = 0;    ///< instances
-  std::size_t failures = 0;  ///< of the instances that some placer solves
+  std::size_t failures = 0;  ///< instances that only others solve
 };
 
 /// The outcomes of a placer's runs.

@@ -115,7 +115,7 @@ std::string command_of(const FitQuestion& q, const FitCase& asked, const FitWay&
   if (!model.ollama.empty() && way.layers.size() == 1 && way.cpu_experts.empty() &&
       said == (stored.empty() ? "q4_k_m" : stored))
     return ollama_command(model, way);
-  const std::size_t own = model.weights.rfind('=');  // of experts
+  const std::size_t own = model.weights.rfind('=');  // before the format of experts
   const std::string type = own == std::string::npos ? stored : model.weights.substr(own + 1);
   std::string text,
       file = dot < model.name.size()

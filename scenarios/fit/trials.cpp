@@ -163,7 +163,7 @@ Bytes FitTrials::lacking(const FitCase& asked) const {
 FitWay FitTrials::way(const std::string& name, FitCase asked) {
   if (asked.elsewhere.experts > 0) {
     const std::int64_t all = asked.elsewhere.experts;
-    std::int64_t bad = 0;  // of so few layers that GPUs lack memory
+    std::int64_t bad = 0;  // layers; with so few on the host GPUs lack memory
     while (asked.elsewhere.experts - bad > 1) {
       FitCase fewer = asked;
       fewer.elsewhere.experts = bad + (asked.elsewhere.experts - bad) / 2;

@@ -73,7 +73,8 @@ class FitTrials {
   std::shared_ptr<const CostedGraph> costed(std::shared_ptr<const Trace> trace,
                                             const FitCase& asked, const Waiting& waiting) const;
 
-  /// `device` of each layer; `borrowed`: experts compute where their layer does.
+  /// `device`: where each layer is. `borrowed`: experts on the host compute on their layer's
+  /// device.
   StepResult step(std::shared_ptr<const Trace> trace, const ModelLayers& layers,
                   const FitCase& asked, const Waiting& waiting, const std::vector<DeviceId>& device,
                   EngineOptions engine = {}, bool borrowed = false) const;

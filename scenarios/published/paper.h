@@ -74,11 +74,12 @@ struct PaperValue {
 
 struct PaperRow {
   std::string label;
-  std::string scenario;                         ///< path; "" for cells of the paper alone
-  std::vector<std::string> sets;                ///< KEY=VALUE into it
-  std::string calibration;                      ///< "" for none
-  std::optional<double> arithmetic;             ///< the paper's own product, as `ours`
-  std::vector<std::string> base;                ///< of saved: KEY=VALUE in place of `sets`
+  std::string scenario;              ///< path; "" for cells of the paper alone
+  std::vector<std::string> sets;     ///< KEY=VALUE into it
+  std::string calibration;           ///< "" for none
+  std::optional<double> arithmetic;  ///< the paper's own product, as `ours`
+  std::vector<std::string>
+      base;  ///< metric `saved`: the step compared with, KEY=VALUE as in `sets`
   std::optional<ServingRow> server;             ///< instead of a scenario
   std::map<std::string, PaperValue> published;  ///< by column
 };

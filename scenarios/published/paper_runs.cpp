@@ -54,7 +54,7 @@ struct Job {
 };
 
 /// Adds what the row's placement is worth to its facts. A run that ends out of memory has a value,
-/// too: these objectives have their own idea of memory.
+/// too, because objectives count memory in their own way.
 void add_score(const Sweep& sweep, RunResult& row, const std::string& objective) {
   if (row.status != Status::ok && row.status != Status::oom) return;
   const ExperimentStep step = step_of(sweep, row);

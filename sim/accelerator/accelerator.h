@@ -75,7 +75,7 @@ struct CoreTask {
 
 /// A CoreTask on one accelerator: a number of cores of one pool, for a time.
 struct PoolTask {
-  bool tensor = false;  ///< tensor cores; else vector cores
+  bool tensor = false;  ///< runs on tensor cores; else on vector cores
   std::int64_t cores = 1;
   Duration time{};
   Bytes traffic{};

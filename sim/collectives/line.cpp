@@ -15,7 +15,7 @@ struct LineOptions {
   Bandwidth bandwidth{};
   double loss = 0.0;
   Bandwidth wire{};
-  double part = 0.5;                           ///< of an all_reduce's time, for other kinds
+  double part = 0.5;  ///< time of other kinds as a fraction of all_reduce's
   std::map<std::int64_t, LineValues> ranks{};  ///< measured values by number of ranks
 };
 

@@ -62,8 +62,8 @@ enum class LayerKind : std::uint8_t {
   first_step,
   gather_steps,
   first_features,
-  zeros,       ///< that a step begins with
-  step_count,  ///< of a decoder, that nobody reads
+  zeros,       ///< the state before the first step
+  step_count,  ///< counts the steps of a decoder; nobody reads it
   lstm_cell,   ///< kernel, bias; of input, cell state, output: cell state, output
   additive_score,
   softmax,
@@ -87,7 +87,7 @@ enum class LayerKind : std::uint8_t {
   norm_gradient,      ///< the gradient of a layer norm by its input; gamma
   relu_gradient,
   all_reduce,  ///< sums a value, or its gradient, over the ranks of tensor parallelism
-  exchange,    ///< another collective of ranks, in each pass
+  exchange,    ///< any other collective: Layer::collective
 };
 /// "Conv2d": the kind of its op at module level; a backward op adds "Backward".
 constexpr auto names_of(LayerKind) {
@@ -161,10 +161,11 @@ struct Layer {
   Bytes kept_fixed{};  ///< the same of fixed size: masks, indices, statistics (Tensor::fixed_size)
   Bytes workspace{};   ///< while the layer runs, and again while its backward op runs
   Bytes cache{};       ///< keys and values that its op holds for later passes
-  Bytes cache_traffic{};  ///< of `forward`, that does not depend on the dtype of activations
-  std::int64_t groups = 1, groups_read = 1;  ///< of its weights, and those of them that it reads
-  bool in_place = false;                     ///< its output may overwrite its first input
-  bool again = false;                        ///< its backward op runs it once more before
+  Bytes cache_traffic{};  ///< the part of forward.traffic that activations' dtype leaves as it is
+  std::int64_t groups = 1,
+               groups_read = 1;  ///< groups of experts: of its weights, and that it reads
+  bool in_place = false;         ///< its output may overwrite its first input
+  bool again = false;            ///< its backward op runs it once more before
   bool forgets = false;  ///< its backward op recomputes `kept`, and what it writes inside its unit
   /// For a layer between ranks: its collective in the forward and in the backward pass; without one
   /// it hands its input on.

@@ -116,9 +116,8 @@ __global__ void __launch_bounds__(gemm_threads)
 }
 
 constexpr Ticks link_chunk = 16384;
-// A thread per 16 bytes of a chunk, so that all of it is on its way at once. A quarter of them
-// would have 4 KiB on the way on each multiprocessor, which at 650 ns a load is 50 GB/s on 8 of
-// them: no more than links are told to take.
+// A thread per 16 bytes of a chunk, so that all of it is loaded at once. With a quarter of the
+// threads 8 multiprocessors load 4 KiB each per 650 ns: 50 GB/s, no more than links shall reach.
 constexpr unsigned link_threads = link_chunk / 16;
 
 __global__ void link_copy(uint4* __restrict__ to, const uint4* __restrict__ from, Ticks bytes,

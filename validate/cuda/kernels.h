@@ -18,10 +18,10 @@ struct Stamp {
   SmSet sms{};
 };
 
-/// One block, for `ns`, at any clock rate and with any neighbours.
+/// Keeps one block busy for `ns`, whatever the clock rate and the neighbours.
 void launch_spin(cudaStream_t stream, std::int64_t ns, Stamp* stamp);
 
-/// As spin, but on `blocks` blocks of 1024 threads.
+/// The same on `blocks` blocks of 1024 threads.
 void launch_occupy(cudaStream_t stream, unsigned blocks, std::int64_t ns, Stamp* stamp);
 
 /// Holds the stream until `*open` is not 0, at most `limit_ns`; then `*late` becomes 1.

@@ -15,7 +15,7 @@ constexpr int warm_up = 2;  // passes
 /// After so many failures a benchmark is given up: one may be of the host, which was held up.
 constexpr int most_strikes = 3;
 
-/// One measurement: its benchmarks and its files. What fails costs itself and nothing else.
+/// One measurement: its benchmarks and its files. A part that fails does not end the others.
 class Measuring {
  public:
   Measuring(const MeasureOptions& options, Machine& machine)

@@ -53,10 +53,10 @@ void make_folder(const std::string& folder);  ///< Throws BadInput if it cannot.
 struct ReplayOptions {
   std::string folder;
   int devices = 4;       ///< into how many the GPU is cut; more if a plan has more
-  int warm_up = 5;       ///< passes over all plans that are not told
+  int warm_up = 5;       ///< passes over all plans that are not recorded
   int repeats = 30;      ///< timed passes per round, each in another random order
   int rounds = 2;        ///< differences between rounds are noise
-  int timelines = 3;     ///< of how many replays of each plan the tasks' times are told
+  int timelines = 3;     ///< replays of each plan whose tasks' times are written
   double seconds = 240;  ///< no pass begins later than this
   std::uint64_t seed = 1;
   bool green_contexts = true;

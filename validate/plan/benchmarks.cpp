@@ -104,7 +104,7 @@ Benchmark submission(SubmitMode mode, bool transfers, int count, int devices) {
 struct CopyKind {
   Way way = Way::link;
   const char* subject = "";
-  std::int64_t ns = 0;  ///< way link
+  std::int64_t ns = 0;  ///< length of a copy over a link
 };
 
 int add_copy(ReplayPlan& plan, const CopyKind& kind, int device, std::int64_t bytes, int producer) {

@@ -12,7 +12,7 @@ namespace {
 struct Preference {
   std::int64_t thirds = 0;   ///< W waits if B or F arrives within this many thirds of W's time
   bool by_turns = false;     ///< F after B, if F is ready; else B always goes first
-  bool front_first = false;  ///< of two B, that of the outbound chunk
+  bool front_first = false;  ///< if B of both chunks is ready, the outbound chunk's goes first
   std::size_t reserve = 1;   ///< activations that F of the outbound chunk leaves free
 };
 

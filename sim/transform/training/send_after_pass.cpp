@@ -137,14 +137,14 @@ class PassSends {
   IdVector<OpId, DeviceId> on_;                                // [ops of the builder]
 };
 
-/// Tensors for other devices are sent when the device's whole pass has ended: all that it runs
-/// forward, or backward, after the same receipt. PyTorch does so, because the tensors are results
-/// of a call: of a stage's forward(), or of its backward(), which first computes all gradients.
-/// Both ends keep the tensor until the corresponding backward pass has ended, because the caller
-/// holds the arguments and results of forward() and backward(); if no op differentiates the pass,
-/// until the end of their last pass of the micro-batch. Control edges do not wait. With `asked`, a
-/// pipeline's stage also waits until the receiver has ended its previous pass: gloo sends no tensor
-/// before its peer has memory for it.
+/// Tensors for other devices are sent when the device's whole pass has ended: all ops
+/// that it runs forward, or backward, after one receipt. PyTorch does so, because the tensors are
+/// results of a call: of a stage's forward(), or of its backward(), which first computes all
+/// gradients. Both ends keep the tensor until the corresponding backward pass has ended, because
+/// the caller holds the arguments and results of forward() and backward(); if no op differentiates
+/// the pass, until the end of their last pass of the micro-batch. Control edges do not wait. With
+/// `asked`, a pipeline's stage also waits until the receiver has ended its previous pass: gloo
+/// sends no tensor before its peer has memory for it.
 class SendAfterPass final : public Transform {
  public:
   explicit SendAfterPass(Options& o)

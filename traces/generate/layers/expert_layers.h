@@ -8,8 +8,8 @@ namespace baechi::generate {
 struct Experts {
   std::int64_t experts = 0, top_k = 1;  ///< 0: one feed-forward network for all tokens
   double capacity_factor = 1.0;
-  std::int64_t ranks = 1;    ///< that share the experts of a block
-  std::int64_t divided = 1;  ///< of these, neighbours that divide an expert's inner features
+  std::int64_t ranks = 1;    ///< ranks of expert parallelism
+  std::int64_t divided = 1;  ///< neighbouring ranks that share one expert's inner features
   std::int64_t inner = 0;
   std::int64_t shared_inner = 0;  ///< of an expert that all tokens go to; 0: none
   bool bias = false;              ///< the router has one, and the networks

@@ -152,8 +152,8 @@ ValueId sum_of_expert(Model& model, std::string_view name, ValueId x, std::int64
 std::vector<ValueId> sort_to_experts(Model& model, std::string_view name, ValueId x,
                                      std::int64_t experts);
 ValueId join_experts(Model& model, std::string_view name, std::span<const ValueId> parts);
-/// For each token of x the weighted sum of its experts' outputs, or, if these are `weighted`
-/// already, their sum: the shape of x.
+/// For each token of x the sum of its experts' outputs by weight, or, if they are `weighted`, their
+/// plain sum. Shaped as x.
 ValueId combine(Model& model, std::string_view name, ValueId x, ValueId routes,
                 std::span<const ValueId> written, bool weighted = false);
 

@@ -122,9 +122,9 @@ void predicted(Model& model, const Hybrid& s, ValueId x, VariableId table, Value
 }
 
 /// Source: NVIDIA, "Nemotron-H: A Family of Accurate and Efficient Hybrid Mamba-Transformer
-/// Models", 2025, section 2; "Nemotron 3 Super", 2026: latent experts, tokens predicted besides.
-/// Further tokens: DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024, section 2.2; each depth has
-/// weights of its own here.
+/// Models", 2025, section 2; "Nemotron 3 Super", 2026: latent experts. Multi-token prediction:
+/// DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024, section 2.2; here each depth has weights of
+/// its own.
 Model hybrid(const Hybrid& s, const std::string& name) {
   Model model(fmt::format("{}-l{}", name, s.length), s.batch);
   const std::int64_t words = s.words / s.ranks.tensor;

@@ -119,7 +119,7 @@ class DataflowTracer {
   void visit(const Call& call, RecordedOp* op) {
     const auto own = op_.find(&call);
     if (own != op_.end()) op = own->second;
-    // Before the children are visited, because allocations within a kernel are not recorded.
+    // Outputs are made before the children are visited: no call records allocations in a kernel.
     for (const Argument& argument : call.outputs)
       for (const TensorView& t : argument.tensors)
         if (!call.is_given(t)) make(t, false);

@@ -48,8 +48,8 @@ struct Call {
 
   Call* parent = nullptr;
   std::vector<Call*> children;
-  std::size_t index = 0;        ///< in ExecutionTrace::calls; of a part: that of the whole call
-  double from = 0.0, to = 1.0;  ///< of a part: its interval of the whole call's time
+  std::size_t index = 0;        ///< in ExecutionTrace::calls; a part has that of the whole call
+  double from = 0.0, to = 1.0;  ///< a part's share of the whole call's time, by start and end
 
   bool mutates() const;
   bool has_outputs() const;

@@ -17,8 +17,8 @@ bool one_of(std::string_view word, std::initializer_list<std::string_view> words
   return std::ranges::find(words, word) != words.end();
 }
 
-/// Whether an argument name is that of a weight or statistic, which persist after the step. For
-/// external storages that are not parameters.
+/// Whether an external storage that is no parameter persists after the step, by the name of the
+/// argument that it is: a weight or a statistic.
 bool is_persistent(std::string_view role) {
   constexpr std::string_view words[] = {"weight", "bias",  "running_",
                                         "params", "scale", "zero_point"};
