@@ -43,16 +43,7 @@ PlanWorth busy_shares(const ReplayPlan& plan, const Replay& replay) {
 }
 
 std::string_view body_unit(BodyKind kind) {
-  switch (kind) {
-    case BodyKind::spin:
-      return "ns";
-    case BodyKind::ew:
-      return "bytes";
-    case BodyKind::gemm:
-    case BodyKind::cublas:
-      return "flops";
-  }
-  return "";
+  return kind == BodyKind::spin ? "ns" : kind == BodyKind::ew ? "bytes" : "flops";
 }
 
 /// Ops and transfers that are smaller or larger than anything a calibration has measured.

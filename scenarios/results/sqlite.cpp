@@ -170,17 +170,8 @@ void check_picture(const std::string& picture) {
 }
 
 std::string_view sql_type(ColumnType type) {
-  switch (type) {
-    case ColumnType::id:
-      return "INTEGER PRIMARY KEY";
-    case ColumnType::whole:
-      return "INTEGER";
-    case ColumnType::real:
-      return "REAL";
-    case ColumnType::text:
-      break;
-  }
-  return "TEXT";
+  constexpr std::string_view types[] = {"INTEGER PRIMARY KEY", "INTEGER", "REAL", "TEXT"};
+  return types[static_cast<std::size_t>(type)];
 }
 
 /// Columns of the table results, with SQLite's types.

@@ -108,6 +108,13 @@ Kernels read_kernel_words(Options& options, bool tf1) {
   return k;
 }
 
+/// The op that an optimizer updates a variable with, and its slots. [Optimizer]
+constexpr std::pair<std::string_view, int> update_by[] = {{"NoOp", 0},
+                                                          {"ApplyGradientDescent", 0},
+                                                          {"ApplyMomentum", 1},
+                                                          {"ApplyAdam", 2},
+                                                          {"ApplyRMSProp", 2}};
+
 }  // namespace
 
 Expansion read_expansion(Options& o, std::int64_t batch, Optimizer optimizer, bool level,
@@ -134,19 +141,7 @@ Expansion read_expansion(Options& o, std::int64_t batch, Optimizer optimizer, bo
   return e;
 }
 
-int slots(Optimizer optimizer) {
-  switch (optimizer) {
-    case Optimizer::none:
-    case Optimizer::sgd:
-      return 0;
-    case Optimizer::momentum:
-      return 1;
-    case Optimizer::adam:
-    case Optimizer::rmsprop:
-      return 2;
-  }
-  return 0;
-}
+int slots(Optimizer optimizer) { return update_by[static_cast<std::size_t>(optimizer)].second; }
 
 OpWork update_work(Optimizer optimizer, std::int64_t parameters) {
   // Weights and slots are read and written, gradients are read.
@@ -203,19 +198,7 @@ std::vector<OpWork> update_kernels(Optimizer optimizer, std::int64_t parameters,
 }
 
 std::string_view update_kind(Optimizer optimizer) {
-  switch (optimizer) {
-    case Optimizer::none:
-      return "NoOp";
-    case Optimizer::sgd:
-      return "ApplyGradientDescent";
-    case Optimizer::momentum:
-      return "ApplyMomentum";
-    case Optimizer::adam:
-      return "ApplyAdam";
-    case Optimizer::rmsprop:
-      return "ApplyRMSProp";
-  }
-  return "";
+  return update_by[static_cast<std::size_t>(optimizer)].first;
 }
 
 std::string module_path(std::string_view name) {
