@@ -194,6 +194,9 @@ class SharedWork {
   std::vector<std::optional<Bytes>> memory_;       // [classes]; nothing: no limit
 };
 
+/// The bound by linear program takes too long for graphs with more edges and is left out.
+constexpr std::size_t most_edges = 100'000;
+
 }  // namespace
 
 Duration communication_bound(const Problem& p) {
@@ -235,13 +238,6 @@ std::optional<std::size_t> devices_needed(const Problem& p) {
   if (all < weights || large > memory.size()) return std::nullopt;
   return std::max(needed, large);
 }
-
-namespace {
-
-/// The bound by linear program takes too long for graphs with more edges and is left out.
-constexpr std::size_t most_edges = 100'000;
-
-}  // namespace
 
 NamedBounds step_bounds(const LowerBounds& quick, const Problem& problem) {
   NamedBounds bounds{

@@ -250,71 +250,6 @@ class PlacementReader {
   Placement result_;
 };
 
-}  // namespace
-
-Placement parse_placement(const std::string& text, const std::string& path, const OpGraph& graph,
-                          std::size_t num_devices, std::optional<std::int64_t> problem) {
-  return PlacementReader(text, path, graph, num_devices, problem).read();
-}
-
-std::vector<OpId> placement_order(const Placement& placement, const OpGraph& graph) {
-  if (placement.priority.empty()) return {};
-  std::vector<OpId> order;
-  order.reserve(graph.num_ops());
-  std::ranges::copy(graph.ops(), std::back_inserter(order));
-  std::ranges::stable_sort(order, std::greater{}, [&](OpId v) { return placement.priority[v]; });
-  return order;
-}
-
-std::string placement_json(const Placement& placement, const OpGraph& graph,
-                           std::string_view graph_name, std::size_t num_devices) {
-  fmt::memory_buffer json;
-  fmt::format_to(fmt::appender(json),
-                 "{{\"format\": \"{}\", \"version\": 1, \"graph\": {}, \"devices\": {},\n"
-                 " \"placement\": {{",
-                 format_name, json_string(graph_name), num_devices);
-  const auto put = [&](std::string_view text) {
-    json.append(text.data(), text.data() + text.size());
-  };
-  const auto put_name = [&](OpId v, std::string_view separator) {
-    put(separator);
-    append_json_string(json, graph.name(v));
-  };
-  for (const OpId v : graph.ops()) {
-    put_name(v, index(v) == 0 ? "\n  " : ",\n  ");
-    put(": ");
-    put(fmt::format_int(index(placement.device[v])).c_str());
-  }
-  put("}");
-  std::string_view separator = ",\n \"home\": {\n  ";
-  for (const OpId v : graph.ops()) {
-    if (!placement.waits(v)) continue;
-    put_name(v, std::exchange(separator, ",\n  "));
-    fmt::format_to(fmt::appender(json), ": {}", index(placement.home[v]));
-  }
-  if (separator == ",\n  ")
-    fmt::format_to(fmt::appender(json), "}},\n \"prefetch\": {}", placement.prefetch);
-  separator = ",\n \"order\": [\n  ";
-  for (const OpId v : placement_order(placement, graph))
-    put_name(v, std::exchange(separator, ",\n  "));
-  if (!placement.priority.empty()) put("]");
-  separator = ",\n \"facts\": {";
-  for (const auto& [name, value] : placement.facts)
-    if (is_replica_fact(name))
-      fmt::format_to(fmt::appender(json), "{}\"{}\": {}", std::exchange(separator, ", "), name,
-                     value);
-  if (separator == ", ") put("}");
-  put("}\n");
-  return fmt::to_string(json);
-}
-
-void write_placement(const std::string& path, const Placement& placement, const OpGraph& graph,
-                     std::string_view graph_name, std::size_t num_devices) {
-  write_file(path, placement_json(placement, graph, graph_name, num_devices));
-}
-
-namespace {
-
 constexpr std::string_view file_names[] = {"fpgas", "cpus", "maxLoad"};
 constexpr std::string_view device_names[] = {"nodes", "load"};
 
@@ -413,6 +348,67 @@ class SplitReader {
 };
 
 }  // namespace
+
+Placement parse_placement(const std::string& text, const std::string& path, const OpGraph& graph,
+                          std::size_t num_devices, std::optional<std::int64_t> problem) {
+  return PlacementReader(text, path, graph, num_devices, problem).read();
+}
+
+std::vector<OpId> placement_order(const Placement& placement, const OpGraph& graph) {
+  if (placement.priority.empty()) return {};
+  std::vector<OpId> order;
+  order.reserve(graph.num_ops());
+  std::ranges::copy(graph.ops(), std::back_inserter(order));
+  std::ranges::stable_sort(order, std::greater{}, [&](OpId v) { return placement.priority[v]; });
+  return order;
+}
+
+std::string placement_json(const Placement& placement, const OpGraph& graph,
+                           std::string_view graph_name, std::size_t num_devices) {
+  fmt::memory_buffer json;
+  fmt::format_to(fmt::appender(json),
+                 "{{\"format\": \"{}\", \"version\": 1, \"graph\": {}, \"devices\": {},\n"
+                 " \"placement\": {{",
+                 format_name, json_string(graph_name), num_devices);
+  const auto put = [&](std::string_view text) {
+    json.append(text.data(), text.data() + text.size());
+  };
+  const auto put_name = [&](OpId v, std::string_view separator) {
+    put(separator);
+    append_json_string(json, graph.name(v));
+  };
+  for (const OpId v : graph.ops()) {
+    put_name(v, index(v) == 0 ? "\n  " : ",\n  ");
+    put(": ");
+    put(fmt::format_int(index(placement.device[v])).c_str());
+  }
+  put("}");
+  std::string_view separator = ",\n \"home\": {\n  ";
+  for (const OpId v : graph.ops()) {
+    if (!placement.waits(v)) continue;
+    put_name(v, std::exchange(separator, ",\n  "));
+    fmt::format_to(fmt::appender(json), ": {}", index(placement.home[v]));
+  }
+  if (separator == ",\n  ")
+    fmt::format_to(fmt::appender(json), "}},\n \"prefetch\": {}", placement.prefetch);
+  separator = ",\n \"order\": [\n  ";
+  for (const OpId v : placement_order(placement, graph))
+    put_name(v, std::exchange(separator, ",\n  "));
+  if (!placement.priority.empty()) put("]");
+  separator = ",\n \"facts\": {";
+  for (const auto& [name, value] : placement.facts)
+    if (is_replica_fact(name))
+      fmt::format_to(fmt::appender(json), "{}\"{}\": {}", std::exchange(separator, ", "), name,
+                     value);
+  if (separator == ", ") put("}");
+  put("}\n");
+  return fmt::to_string(json);
+}
+
+void write_placement(const std::string& path, const Placement& placement, const OpGraph& graph,
+                     std::string_view graph_name, std::size_t num_devices) {
+  write_file(path, placement_json(placement, graph, graph_name, num_devices));
+}
 
 Placement parse_split(const std::string& text, const std::string& path, const Problem& problem) {
   return SplitReader(text, path, problem).read();

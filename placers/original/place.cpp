@@ -98,6 +98,15 @@ class Topo {
   PlacerResult result_;
 };
 
+/// The Python exception of the failure, and its meaning.
+std::string explained(const Failure& failure, const OpGraph& graph) {
+  std::string text = fmt::format("{} in {} ({})", failure.type, failure.where, failure.file);
+  if (!failure.message.empty()) text += fmt::format(": {}", failure.message);
+  if (failure.op != no_op) text += fmt::format(", at op '{}'", graph.name(failure.op));
+  if (failure.where == "run") text += ": no ready op fits on any device";
+  return text;
+}
+
 }  // namespace
 
 PlacerResult topo(const Graph& graph, const IdVector<DeviceId, Bytes>& limits,
@@ -149,19 +158,6 @@ SctGraph sct_graph(const Graph& graph) {
   }
   return result;
 }
-
-namespace {
-
-/// The Python exception of the failure, and its meaning.
-std::string explained(const Failure& failure, const OpGraph& graph) {
-  std::string text = fmt::format("{} in {} ({})", failure.type, failure.where, failure.file);
-  if (!failure.message.empty()) text += fmt::format(": {}", failure.message);
-  if (failure.op != no_op) text += fmt::format(", at op '{}'", graph.name(failure.op));
-  if (failure.where == "run") text += ": no ready op fits on any device";
-  return text;
-}
-
-}  // namespace
 
 Placement place(const Problem& problem, const PlacerOptions& options) {
   const Graph graph = options.variant == Variant::pytorch

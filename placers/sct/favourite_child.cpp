@@ -16,6 +16,9 @@ bool rounds_to_zero(double x, double threshold) {
   return std::nearbyint((x - threshold) + 0.5) == 0.0;
 }
 
+// Limit of the edges of all cached graphs together: about 100 MB. The newest graph always stays.
+constexpr std::size_t most_edges = 4'000'000;
+
 }  // namespace
 
 std::vector<std::uint32_t> favourite_edges(const SctGraph& graph, std::span<const double> x,
@@ -76,13 +79,6 @@ SctGraph sct_graph(const Problem& p) {
   }
   return sct;
 }
-
-namespace {
-
-// Limit of the edges of all cached graphs together: about 100 MB. The newest graph always stays.
-constexpr std::size_t most_edges = 4'000'000;
-
-}  // namespace
 
 std::shared_ptr<const SctSolution> SctSolutions::of(const SctGraph& graph) {
   const std::shared_ptr<Entry> entry = entry_of(graph);

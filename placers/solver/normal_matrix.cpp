@@ -178,6 +178,52 @@ class Fronts {
   bool open_ = false;
 };
 
+using Front = Elimination::Front;
+
+// The columns of a front are padded to whole tiles.
+constexpr std::size_t tile = 4;
+std::size_t padded(std::size_t rows) { return (rows + tile - 1) / tile * tile; }
+
+/// a -= l l^T on a tile of `a`, by columns [begin, end) of the front that `a` and `l` lie in; `at`
+/// and `of` are the first row of the tile and of its columns.
+void subtract_tile(double* front, std::size_t height, std::size_t at, std::size_t of,
+                   std::size_t begin, std::size_t end) {
+  double sum[tile][tile] = {};
+  for (std::size_t k = begin; k < end; ++k) {
+    const double* rows = front + k * height + at;
+    const double* columns = front + k * height + of;
+    for (std::size_t j = 0; j < tile; ++j)
+      for (std::size_t i = 0; i < tile; ++i) sum[j][i] += rows[i] * columns[j];
+  }
+  for (std::size_t j = 0; j < tile; ++j)
+    for (std::size_t i = 0; i < tile; ++i) front[(of + j) * height + at + i] -= sum[j][i];
+}
+
+/// Eliminates the first `pivots` columns of a front of so many rows, its lower triangle by columns.
+void eliminate(double* front, std::size_t rows, std::size_t pivots) {
+  constexpr std::size_t block = 32;  // columns; a multiple of the tile
+  constexpr double nothing = 1e-30, infinite = 1e64;
+  const std::size_t height = padded(rows);
+  for (std::size_t begin = 0; begin < pivots; begin += block) {
+    const std::size_t end = std::min(begin + block, pivots);
+    for (std::size_t k = begin; k < end; ++k) {
+      double* column = front + k * height;
+      const double pivot = column[k] > nothing ? std::sqrt(column[k]) : infinite;
+      column[k] = pivot;
+      for (std::size_t i = k + 1; i < rows; ++i) column[i] /= pivot;
+      for (std::size_t j = k + 1; j < end; ++j) {
+        double* other = front + j * height;
+        const double factor = column[j];
+        for (std::size_t i = j; i < rows; ++i) other[i] -= factor * column[i];
+      }
+    }
+    // A tile may begin within the block: its columns there are done and must not change.
+    for (std::size_t of = end; of < rows; of += tile)
+      for (std::size_t at = of / tile * tile; at < rows; at += tile)
+        subtract_tile(front, height, at, of, begin, end);
+  }
+}
+
 }  // namespace
 
 std::size_t Elimination::entries() const {
@@ -231,56 +277,6 @@ Elimination elimination_of(const LinearProgram& program) {
   fronts.link();
   return result;
 }
-
-namespace {
-
-using Front = Elimination::Front;
-
-// The columns of a front are padded to whole tiles.
-constexpr std::size_t tile = 4;
-std::size_t padded(std::size_t rows) { return (rows + tile - 1) / tile * tile; }
-
-/// a -= l l^T on a tile of `a`, by columns [begin, end) of the front that `a` and `l` lie in; `at`
-/// and `of` are the first row of the tile and of its columns.
-void subtract_tile(double* front, std::size_t height, std::size_t at, std::size_t of,
-                   std::size_t begin, std::size_t end) {
-  double sum[tile][tile] = {};
-  for (std::size_t k = begin; k < end; ++k) {
-    const double* rows = front + k * height + at;
-    const double* columns = front + k * height + of;
-    for (std::size_t j = 0; j < tile; ++j)
-      for (std::size_t i = 0; i < tile; ++i) sum[j][i] += rows[i] * columns[j];
-  }
-  for (std::size_t j = 0; j < tile; ++j)
-    for (std::size_t i = 0; i < tile; ++i) front[(of + j) * height + at + i] -= sum[j][i];
-}
-
-/// Eliminates the first `pivots` columns of a front of so many rows, its lower triangle by columns.
-void eliminate(double* front, std::size_t rows, std::size_t pivots) {
-  constexpr std::size_t block = 32;  // columns; a multiple of the tile
-  constexpr double nothing = 1e-30, infinite = 1e64;
-  const std::size_t height = padded(rows);
-  for (std::size_t begin = 0; begin < pivots; begin += block) {
-    const std::size_t end = std::min(begin + block, pivots);
-    for (std::size_t k = begin; k < end; ++k) {
-      double* column = front + k * height;
-      const double pivot = column[k] > nothing ? std::sqrt(column[k]) : infinite;
-      column[k] = pivot;
-      for (std::size_t i = k + 1; i < rows; ++i) column[i] /= pivot;
-      for (std::size_t j = k + 1; j < end; ++j) {
-        double* other = front + j * height;
-        const double factor = column[j];
-        for (std::size_t i = j; i < rows; ++i) other[i] -= factor * column[i];
-      }
-    }
-    // A tile may begin within the block: its columns there are done and must not change.
-    for (std::size_t of = end; of < rows; of += tile)
-      for (std::size_t at = of / tile * tile; at < rows; at += tile)
-        subtract_tile(front, height, at, of, begin, end);
-  }
-}
-
-}  // namespace
 
 NormalMatrix::NormalMatrix(const LinearProgram& program)
     : order_(elimination_of(program)),

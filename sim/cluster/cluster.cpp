@@ -14,6 +14,23 @@ Link link_inside(const Node& node, std::size_t a, std::size_t b) {
           .latency = node.inside.latency};
 }
 
+/// The worst link of the ring through `devices`; for one device, the link to its replica.
+Link worst_link(std::span<const DeviceId> devices, const Cluster& cluster) {
+  Link worst = cluster.link(devices.back(), devices.front());
+  for (std::size_t i = 0; i + 1 < devices.size(); ++i)
+    worst = slower(worst, cluster.link(devices[i], devices[i + 1]));
+  return worst;
+}
+
+class Ring final : public CollectiveModel {
+ public:
+  Duration time(const Collective& c, std::span<const DeviceId> devices,
+                const Cluster& cluster) const override {
+    const Spread spread = spread_of(c, devices, cluster);
+    return ring_time(c.kind, spread.ranks, c.bytes, spread.worst());
+  }
+};
+
 }  // namespace
 
 Link slower(const Link& a, const Link& b) {
@@ -72,27 +89,6 @@ Cluster Cluster::of_nodes(IdVector<DeviceId, Device> devices, std::vector<Node> 
   }
   return c;
 }
-
-namespace {
-
-/// The worst link of the ring through `devices`; for one device, the link to its replica.
-Link worst_link(std::span<const DeviceId> devices, const Cluster& cluster) {
-  Link worst = cluster.link(devices.back(), devices.front());
-  for (std::size_t i = 0; i + 1 < devices.size(); ++i)
-    worst = slower(worst, cluster.link(devices[i], devices[i + 1]));
-  return worst;
-}
-
-class Ring final : public CollectiveModel {
- public:
-  Duration time(const Collective& c, std::span<const DeviceId> devices,
-                const Cluster& cluster) const override {
-    const Spread spread = spread_of(c, devices, cluster);
-    return ring_time(c.kind, spread.ranks, c.bytes, spread.worst());
-  }
-};
-
-}  // namespace
 
 Link Spread::network(std::int64_t users) const {
   const double share = static_cast<double>(nics) / static_cast<double>(users * sharing);

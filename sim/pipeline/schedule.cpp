@@ -122,6 +122,10 @@ class Checker {
   std::map<Pass, std::size_t> stage_of_;
 };
 
+std::size_t one(std::size_t, std::size_t) { return 1; }
+std::size_t two(std::size_t, std::size_t) { return 2; }
+std::size_t as_in_flight(std::size_t stage, std::size_t stages) { return stages - stage; }
+
 }  // namespace
 
 std::string to_text(const Pass& pass) {
@@ -192,14 +196,6 @@ void add_updates(Schedule& schedule) {
     for (const auto& [chunk, i] : last) passes.push_back({PassKind::update, chunk, i});
   }
 }
-
-namespace {
-
-std::size_t one(std::size_t, std::size_t) { return 1; }
-std::size_t two(std::size_t, std::size_t) { return 2; }
-std::size_t as_in_flight(std::size_t stage, std::size_t stages) { return stages - stage; }
-
-}  // namespace
 
 std::span<const ScheduleEntry> schedules() {
   static constexpr std::array<ScheduleEntry, 10> table{{

@@ -83,57 +83,6 @@ Json numbers(std::string_view name, const Load& load) {
   return Json::array({name, load.flops, load.traffic, load.time.count()});
 }
 
-}  // namespace
-
-std::string roofline(const Problem& problem, const Timeline& timeline,
-                     std::span<const DeviceModel* const> models, std::size_t most) {
-  const OpGraph& graph = problem.graph;
-  const std::vector<RanOp> ran = ops_of(graph, timeline);
-  if (std::ranges::none_of(ran, [](const RanOp& op) { return op.load.drawn(); })) return "";
-  Json ops = Json::array(), layers = Json::array();
-  for (const RanOp& op : longest(ran, most, [](const RanOp& o) { return o.load; })) {
-    ops.push_back(numbers(graph.name(op.op), op.load));
-    const DeviceModel* model = models[index(op.device)];
-    ops.back().push_back(model == nullptr ? -1
-                                          : static_cast<int>(bound_by_work(graph, op.op, *model)));
-  }
-  std::map<std::string_view, Load> by_module;
-  for (const RanOp& op : ran)
-    if (const std::string_view module = graph.module(op.op); !module.empty())
-      by_module[module].add(op.load);
-  std::vector<std::pair<std::string_view, Load>> modules(by_module.begin(), by_module.end());
-  for (const auto& [name, load] : longest(modules, most, [](const auto& m) { return m.second; }))
-    layers.push_back(numbers(name, load));
-  const Json drawn{{"roofs", roofs_of(graph, ran, models)},
-                   {"ops", std::move(ops)},
-                   {"layers", std::move(layers)}};
-  return drawn.dump(-1, ' ', true, Json::error_handler_t::replace);
-}
-
-std::vector<std::size_t> lanes(const std::vector<Span>& spans) {
-  std::vector<std::size_t> order(spans.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::sort(order, {},
-                    [&](std::size_t i) { return std::tuple(spans[i].start, spans[i].end, i); });
-
-  using Busy = std::pair<TimePoint, std::size_t>;  // until when, lane
-  std::priority_queue<Busy, std::vector<Busy>, std::greater<>> busy;
-  std::priority_queue<std::size_t, std::vector<std::size_t>, std::greater<>> idle;
-  std::vector<std::size_t> lane(spans.size());
-  std::size_t opened = 0;
-  for (const std::size_t i : order) {
-    for (; !busy.empty() && busy.top().first <= spans[i].start; busy.pop())
-      idle.push(busy.top().second);
-    if (idle.empty()) idle.push(opened++);
-    lane[i] = idle.top();
-    idle.pop();
-    busy.emplace(spans[i].end, lane[i]);
-  }
-  return lane;
-}
-
-namespace {
-
 /// A slice of a track, or several merged ones.
 struct Slice {
   TimePoint start{}, end{};
@@ -340,6 +289,53 @@ class Painter {
 };
 
 }  // namespace
+
+std::string roofline(const Problem& problem, const Timeline& timeline,
+                     std::span<const DeviceModel* const> models, std::size_t most) {
+  const OpGraph& graph = problem.graph;
+  const std::vector<RanOp> ran = ops_of(graph, timeline);
+  if (std::ranges::none_of(ran, [](const RanOp& op) { return op.load.drawn(); })) return "";
+  Json ops = Json::array(), layers = Json::array();
+  for (const RanOp& op : longest(ran, most, [](const RanOp& o) { return o.load; })) {
+    ops.push_back(numbers(graph.name(op.op), op.load));
+    const DeviceModel* model = models[index(op.device)];
+    ops.back().push_back(model == nullptr ? -1
+                                          : static_cast<int>(bound_by_work(graph, op.op, *model)));
+  }
+  std::map<std::string_view, Load> by_module;
+  for (const RanOp& op : ran)
+    if (const std::string_view module = graph.module(op.op); !module.empty())
+      by_module[module].add(op.load);
+  std::vector<std::pair<std::string_view, Load>> modules(by_module.begin(), by_module.end());
+  for (const auto& [name, load] : longest(modules, most, [](const auto& m) { return m.second; }))
+    layers.push_back(numbers(name, load));
+  const Json drawn{{"roofs", roofs_of(graph, ran, models)},
+                   {"ops", std::move(ops)},
+                   {"layers", std::move(layers)}};
+  return drawn.dump(-1, ' ', true, Json::error_handler_t::replace);
+}
+
+std::vector<std::size_t> lanes(const std::vector<Span>& spans) {
+  std::vector<std::size_t> order(spans.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, {},
+                    [&](std::size_t i) { return std::tuple(spans[i].start, spans[i].end, i); });
+
+  using Busy = std::pair<TimePoint, std::size_t>;  // until when, lane
+  std::priority_queue<Busy, std::vector<Busy>, std::greater<>> busy;
+  std::priority_queue<std::size_t, std::vector<std::size_t>, std::greater<>> idle;
+  std::vector<std::size_t> lane(spans.size());
+  std::size_t opened = 0;
+  for (const std::size_t i : order) {
+    for (; !busy.empty() && busy.top().first <= spans[i].start; busy.pop())
+      idle.push(busy.top().second);
+    if (idle.empty()) idle.push(opened++);
+    lane[i] = idle.top();
+    idle.pop();
+    busy.emplace(spans[i].end, lane[i]);
+  }
+  return lane;
+}
 
 std::string picture(const Problem& problem, const Timeline& timeline, const StepResult& result,
                     std::span<const PathPart> path, const PictureSize& size,

@@ -221,6 +221,27 @@ Nodes read_json(TextFile& text) {
   return all;
 }
 
+constexpr std::size_t most_nodes = 20'000;
+
+/// Positions in a topological order [nodes]; empty if there is a cycle.
+std::vector<std::size_t> order(const std::vector<Wait>& waits, std::size_t nodes) {
+  std::vector<std::size_t> open(nodes), position(nodes), ready;
+  std::vector<std::vector<std::size_t>> after(nodes);
+  for (const Wait& w : waits) {
+    ++open[w.after];
+    after[w.before].push_back(w.after);
+  }
+  for (std::size_t v = 0; v < nodes; ++v)
+    if (open[v] == 0) ready.push_back(v);
+  for (std::size_t i = 0; i < ready.size(); ++i) {
+    position[ready[i]] = i;
+    for (const std::size_t next : after[ready[i]])
+      if (--open[next] == 0) ready.push_back(next);
+  }
+  if (ready.size() < nodes) position.clear();
+  return position;
+}
+
 }  // namespace
 
 Nodes read_nodes(TextFile& file) {
@@ -274,31 +295,6 @@ bool looks_like_protocol_buffers(std::string_view beginning) {
   return node > 2 && at + 1 < beginning.size() &&
          (beginning[at] == '\x08' || beginning[at] == '\x12');
 }
-
-namespace {
-
-constexpr std::size_t most_nodes = 20'000;
-
-/// Positions in a topological order [nodes]; empty if there is a cycle.
-std::vector<std::size_t> order(const std::vector<Wait>& waits, std::size_t nodes) {
-  std::vector<std::size_t> open(nodes), position(nodes), ready;
-  std::vector<std::vector<std::size_t>> after(nodes);
-  for (const Wait& w : waits) {
-    ++open[w.after];
-    after[w.before].push_back(w.after);
-  }
-  for (std::size_t v = 0; v < nodes; ++v)
-    if (open[v] == 0) ready.push_back(v);
-  for (std::size_t i = 0; i < ready.size(); ++i) {
-    position[ready[i]] = i;
-    for (const std::size_t next : after[ready[i]])
-      if (--open[next] == 0) ready.push_back(next);
-  }
-  if (ready.size() < nodes) position.clear();
-  return position;
-}
-
-}  // namespace
 
 std::size_t erase_backward(std::vector<Wait>& waits, std::size_t nodes) {
   if (!order(waits, nodes).empty() || nodes == 0) return 0;
