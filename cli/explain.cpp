@@ -289,7 +289,6 @@ void print_oom(const Problem& problem, const Placement& placement, const Timelin
   print_json(json);
 }
 
-/// A step to explain, and where it is from.
 struct Subject {
   std::string name;
   Experiment experiment;

@@ -118,7 +118,6 @@ void describe(CLI::App& app) {
   app.require_subcommand(1);
 }
 
-/// Adds verbs under a heading of the help.
 void add_group(CLI::App& app, Verb& chosen, const char* heading,
                std::initializer_list<void (*)(CLI::App&, Verb&)> adders) {
   const std::size_t before = app.get_subcommands({}).size();

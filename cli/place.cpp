@@ -25,7 +25,6 @@ struct PlaceArguments {
   bool quick = false;
 };
 
-/// The result of running a placer.
 struct PlacerRun {
   std::optional<Placement> placement;  ///< nullopt: infeasible
   std::string detail;                  ///< why it is infeasible, or the placer's remark

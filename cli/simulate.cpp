@@ -49,7 +49,6 @@ std::optional<PipelineOptions> read_pipeline(const SimulateArguments& arguments)
   return options;
 }
 
-/// The schedules that --pipeline accepts, one line each.
 std::string schedule_table() {
   std::string text = "Schedules of --pipeline (p devices, v chunks of ops on each):\n";
   for (const pipeline::ScheduleEntry& entry : pipeline::schedules())

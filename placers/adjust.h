@@ -39,7 +39,6 @@ std::vector<DeviceId> preferred_devices(AdjustPolicy policy, std::span<const Adj
 /// group that fits on none of its members' devices may go elsewhere.
 Placement adjust(const Problem& problem, Placement placement, AdjustPolicy policy);
 
-/// The result of adjust_compat().
 struct CompatAdjusted {
   IdVector<OpId, DeviceId> device;
   /// [num_devices] Bytes by which the moves changed each device's workspace + persistent memory.

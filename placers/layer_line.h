@@ -27,7 +27,6 @@ struct LineDevice {
   std::vector<Duration> times{};  ///< [layers]
 };
 
-/// Layers in a line of devices.
 class Line {
  public:
   /// `transient` [layers, layers + 1], by first and last layer.

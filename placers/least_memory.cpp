@@ -104,7 +104,6 @@ class MemoryTrial {
   bool fits_bounds() const {
     return lower_bounds(problem_.graph, cluster_, problem_.costs).fits_in_memory;
   }
-  /// The largest peak of any device.
   Bytes peak(const Placement& placement) const {
     Bytes most;
     for (const DeviceUse& device : simulate(problem_, placement).devices)

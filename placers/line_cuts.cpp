@@ -49,7 +49,6 @@ class Stretches {
   std::int64_t& at(std::size_t state, std::size_t end) {
     return least_[state * (c_.blocks + 1) + end];
   }
-  /// The devices of a class that the state has used.
   std::size_t number(std::size_t state, std::size_t cls) const {
     return state / stride_[cls] % (classes_[cls].devices.size() + 1);
   }

@@ -54,7 +54,6 @@ std::optional<Pipeline> best_linear_pipeline(const Problem& problem, const Coloc
 /// The default of exact_dp's option `max_ideals`.
 constexpr std::size_t exact_dp_ideals = 100'000;
 
-/// The result of search_ideals().
 struct IdealSearch {
   std::optional<Pipeline> pipeline{};  ///< below the bound; nothing: there is none
   std::size_t ideals = 0;              ///< 0: more than allowed, and nothing was searched

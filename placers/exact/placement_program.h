@@ -149,7 +149,6 @@ class ProgramWriter {
   Program program_;
 };
 
-/// The splits that are allowed, and the load to minimise.
 struct LoadRules {
   bool contiguous = false;  ///< a device's forward ops: no path leaves it and comes back
   bool apart = false;       ///< minimise the largest forward load plus the largest other load

@@ -46,7 +46,6 @@ class BookedMemory {
     return devices_[d].weights + devices_[d].live + need <= devices_[d].limit;
   }
 
-  /// Books the start of `v` on `d`, after its transfers.
   void start(OpId v, DeviceId d) {
     if (!ample_) take(v, d);
   }

@@ -32,7 +32,6 @@ struct Call {
 
 enum class WorkKind : std::uint8_t { kernel, copy, fill };
 
-/// Work on a stream of a GPU.
 struct DeviceWork {
   std::string name;
   WorkKind kind = WorkKind::kernel;

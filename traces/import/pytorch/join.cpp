@@ -177,7 +177,6 @@ class KinetoReader {
 
 using Id = std::optional<std::int64_t> HostEvent::*;
 
-/// Joins calls and events of equal number and name.
 Join by_number(const ExecutionTrace& trace, const Kineto& kineto, Id id, std::string key) {
   Join join{.event = {}, .key = std::move(key)};
   join.event.resize(trace.calls.size());

@@ -130,7 +130,6 @@ struct ThreadNames {
   std::vector<std::uint32_t> names;
 };
 
-/// Numbers the names of calls and events.
 class NameNumbers {
  public:
   std::uint32_t of(const std::string& name) {

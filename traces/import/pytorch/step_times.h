@@ -32,7 +32,6 @@ class Times {
   std::size_t num_events() const { return memory_.size(); }
   /// The memory events [first, second) while the op runs; nullopt if unknown.
   std::optional<std::pair<std::size_t, std::size_t>> events(const RecordedOp& op) const;
-  /// The recorded bytes that are allocated when `call` begins.
   std::optional<std::int64_t> live_before(const Call& call) const;
   /// Peak of allocated bytes while the op runs, minus the bytes at the start of `since`, which is
   /// the op's first call or encloses it. nullopt for a part of a call, or if unknown.
@@ -79,7 +78,6 @@ class Times {
   std::map<const RecordedOp*, Duration> filled_;  // never iterated
 };
 
-/// What is included in an op's workspace.
 enum class Workspace : std::uint8_t {
   call,  ///< also memory that the enclosing calls hold and the graph has freed
   op,    ///< what the op allocates
