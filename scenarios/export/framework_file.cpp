@@ -265,22 +265,21 @@ std::string export_waiting(const ExportTask& task, const Placement& placement) {
   const Problem problem = task.experiment.problem();
   const WholeModules modules = whole_modules(problem.graph, {.no_split = task.no_split});
   std::vector<DeviceId> device = devices_of_modules(problem, modules, placement);
-  std::vector<std::int64_t> staying(device.size());  // by the first of modules that are together
+  // By the first of modules that are together; nothing where they have no weights.
+  std::vector<std::optional<std::int64_t>> staying(device.size());
   std::vector<DeviceId> home = device;
-  std::vector<bool> has_weights(device.size());
   DeviceId host{};
   for (const OpId v : problem.graph.ops()) {
     const std::uint32_t m = modules.together[modules.of[v]];
     const std::int64_t held = problem.graph.op(v).persistent.count;
-    staying[m] += placement.waits(v) ? -held : held;
-    has_weights[m] = has_weights[m] || held > 0;
+    if (held > 0) staying[m] = staying[m].value_or(0) + (placement.waits(v) ? -held : held);
     if (placement.waits(v)) host = placement.home[v];
     if (placement.waits(v) && home[m] == device[m]) home[m] = placement.home[v];
   }
   while (true) {
     std::vector<DeviceId> where = device, runs_on = device;
     for (std::size_t m = 0; m < device.size(); ++m)
-      if (staying[modules.together[m]] < 0) where[m] = home[modules.together[m]];
+      if (staying[modules.together[m]].value_or(0) < 0) where[m] = home[modules.together[m]];
     const auto map = device_map(modules, where);
     const auto first = std::ranges::find_if(
         map, [&](const auto& entry) { return problem.cluster.device(entry.second).computes(); });
@@ -299,9 +298,7 @@ std::string export_waiting(const ExportTask& task, const Placement& placement) {
     }
     std::size_t next = device.size();
     for (std::size_t m = 0; m < device.size(); ++m)
-      if (has_weights[m] && staying[m] >= 0 &&
-          (next == device.size() || staying[m] <= staying[next]))
-        next = m;
+      if (staying[m] >= 0 && (next == device.size() || staying[m] <= staying[next])) next = m;
     if (next == device.size())
       return fmt::format(
           "modules whose weights wait run on the map's first GPU, where they do not fit; nothing "
