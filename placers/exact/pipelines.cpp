@@ -89,8 +89,8 @@ Duration divided_work(const Bundles& bundles, const std::vector<DeviceClass>& cl
   return Duration{static_cast<std::int64_t>(std::ceil(work / rates * (1.0 - 1e-9)))};
 }
 
-/// Whether for each n the devices can take the n longest of `longest`, each counted as long as the
-/// shortest of them, if no device works for longer than `most`.
+/// Whether no device need work for longer than `most`: for each n, the devices have places for the
+/// n longest of `longest`, if each of these took only as long as the shortest of them.
 bool has_places(const Bundles& bundles, const std::vector<DeviceClass>& classes,
                 std::span<const BundleId> longest, Duration most) {
   std::vector<std::vector<Duration>> times(classes.size());  // ascending

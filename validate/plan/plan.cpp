@@ -269,7 +269,7 @@ class PlanReader {
     return number(field, "device", 0, plan_.devices - 1);
   }
 
-  /// "`word` ID ..." from field `begin` on: ascending ids below `limit`.
+  /// Reads `word` in field `begin` and the ids behind it, which ascend and are below `limit`.
   void read_ids(std::size_t begin, std::string_view word, std::int64_t limit,
                 std::vector<int>& ids) {
     if (begin >= fields_.size()) return;
