@@ -87,7 +87,10 @@ FitQuestion question_of(const FitArguments& a) {
   if (q.disk && q.host == Bytes{}) mistakes.add(disk_needs_host);
   if (!a.train && a.lora_rank > 0) mistakes.add("--lora-rank needs --train");
   if (a.train && q.disk) mistakes.add("--disk: in training no weights wait on a disk");
-  mistakes.attempt([&] { q.between = link_of(a.link, "--link", q.links); });
+  mistakes.attempt([&] {
+    q.between = link_of(a.link, "--link", q.links);
+    q.collectives = built_in_devices().links.at(a.link).collectives;
+  });
   mistakes.attempt([&] { q.to_host = link_of(a.host_link, "--host-link", q.links); });
   mistakes.attempt([&] { q.host_kind = device_of({a.cpu, "", {}}, "--cpu")->name; });
   mistakes.attempt([&] { q.model = read_fit_model(a.model, a.dtype); });
@@ -280,7 +283,7 @@ void add_fit(CLI::App& app, Verb& chosen) {
   verb->footer(
       "The first line answers for the model as it is, on GPUs alone; the embedding table is in "
       "host\n"
-      "memory, as llama.cpp has it. Each way is simulated.\n"
+      "memory, as llama.cpp has it; vLLM keeps it on the GPU. Each way is simulated.\n"
       "Examples:\n"
       "  baechi fit llama:size=3-8b,dtype=fp16 --gpus 1xrtx_4080 --context 4096\n"
       "  baechi fit Meta-Llama-3-70B/config.json --gpus 2xrtx_4090,2xrtx_3090 --cpu-memory 64GB\n"

@@ -44,6 +44,7 @@ void refuse_if_unsaid(const FitWay& way, ExportFormat format) {
   };
   using enum ExportFormat;
   unless(format == llamacpp || way.cpu_experts.empty(), "experts are on the CPU");
+  unless(format == vllm || way.variant.tensor == 1, "GPUs share layers");
   unless(format == accelerate || way.on_disk == 0, "some weights wait on a disk");
   if (format == deepspeed && way.waiting == Bytes{})
     throw InputError("--export deepspeed says that weights wait in host memory: take such a --way");
@@ -62,7 +63,7 @@ ExportedWay exported_way(const FitQuestion& q, const FitWay& way, ExportFormat f
   else if (format == ExportFormat::llamacpp)
     result.text = llama_cpp_split(split) + way.cpu_experts;
   else if (format == ExportFormat::vllm)
-    result.text = vllm_split(split, q.model.repository);
+    result.text = way.variant.tensor > 1 ? way.command : vllm_split(split, q.model.repository);
   else if (format == ExportFormat::megatron)
     result.text = megatron_split(split);
   else

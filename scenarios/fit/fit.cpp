@@ -30,41 +30,89 @@ FitCase changed_by(FitCase asked, const FitCase& change) {
   if (!v.cache.empty()) asked.variant.cache = v.cache;
   asked.variant.flash |= v.flash;
   asked.variant.vllm |= v.vllm;
+  asked.variant.tensor = std::max(asked.variant.tensor, v.tensor);
   asked.elsewhere.layers |= change.elsewhere.layers;
   asked.elsewhere.experts = std::max(asked.elsewhere.experts, change.elsewhere.experts);
   if (change.elsewhere.prefetch) asked.elsewhere.prefetch = change.elsewhere.prefetch;
   return asked;
 }
 
-/// Fewer bits, other kernels and the host's memory, as far as they apply to the model.
+/// Whether vLLM runs on all GPUs, whose least compute capability is 7.0, and has the weights'
+/// format.
+bool runs_vllm(const FitQuestion& q) {
+  const std::string& weights = q.model.weights;
+  return q.model.writes && !q.model.name.ends_with(".gguf") &&
+         (weights.empty() || !q.model.gguf() || weights.ends_with("=mxfp4")) &&
+         std::ranges::all_of(
+             q.gpus, [](const DeviceChoice& gpu) { return gpu.model->compute_capability >= 7.0; });
+}
+
+/// The number of GPUs if they can share each layer: they are alike, and it divides the model.
+std::int64_t sharing_gpus(const FitQuestion& q) {
+  std::size_t count = 0;
+  for (const DeviceChoice& gpu : q.gpus) {
+    if (gpu.model != q.gpus.front().model || gpu.memory != q.gpus.front().memory) return 1;
+    count += gpu.count;
+  }
+  const auto ranks = static_cast<std::int64_t>(count);
+  try {
+    q.model.decode({.vllm = true, .tensor = ranks, .context = q.context});
+    return ranks;
+  } catch (const InputError&) {
+    return 1;
+  }
+}
+
+/// Fewer bits, other kernels, more GPUs for a layer and the host's memory, as far as they apply to
+/// the model.
 std::vector<FitChange> changes_of(const FitQuestion& q) {
   std::vector<FitChange> all;
+  const bool vllm = runs_vllm(q);
   if (q.model.writes) {
-    if (q.model.weights.empty())
+    if (q.model.weights.empty() || q.model.weights.starts_with("fp8"))
       for (const char* format : {"q8_0", "q5_k_m", "q4_k_m"})
         all.push_back({fmt::format("weights {}", format), {.variant = {.weights = format}}});
     // llama.cpp: "V cache quantization requires flash_attn".
     all.push_back({"cache q8_0", {.variant = {.cache = "q8_0", .flash = true}}});
     if (q.model.gguf()) all.push_back({"flash attention", {.variant = {.flash = true}}});
   }
+  if (vllm && q.model.weights.empty())
+    all.push_back({"weights fp8", {.variant = {.weights = "fp8", .vllm = true}}});
+  if (const std::int64_t ranks = vllm ? sharing_gpus(q) : 1; ranks > 1)
+    all.push_back({fmt::format("tensor {}", ranks), {.variant = {.vllm = true, .tensor = ranks}}});
   if (q.host == Bytes{}) return all;
-  if (q.model.generator == "moe")
+  if (q.model.generator == "moe" && q.model.gguf())
     all.push_back({"experts on the CPU", {.elsewhere = {.experts = most_layers}}});
-  all.push_back({"layers on the CPU", {.elsewhere = {.layers = true}}});
-  for (const std::int64_t ahead : {0, 1})
-    all.push_back({"offload", {.elsewhere = {.prefetch = ahead}}});
+  if (!q.model.writes || q.model.gguf())
+    all.push_back({"layers on the CPU", {.elsewhere = {.layers = true}}});
+  // vLLM lets weights wait, or accelerate; neither knows llama.cpp's formats.
+  if (!q.model.writes || q.model.weights.empty() || !q.model.gguf())
+    for (const std::int64_t ahead : {0, 1})
+      all.push_back(
+          {"offload", {.variant = {.vllm = vllm && !q.disk}, .elsewhere = {.prefetch = ahead}}});
   return all;
 }
 
-/// Two changes of which one does not replace the other.
+/// Two changes that one framework makes, and of which none replaces the other.
 bool combine(const FitChange& a, const FitChange& b) {
   const auto kind = [](const FitChange& c) {
     return !c.change.variant.weights.empty() ? 0
            : !c.change.variant.cache.empty() ? 1
            : c.change.variant.flash          ? 2
-                                             : 3;
+           : c.change.variant.tensor > 1     ? 3
+                                             : 4;
   };
-  return kind(a) < kind(b) && !(a.change.variant.flash && b.change.variant.flash);
+  if (kind(a) >= kind(b) || (a.change.variant.flash && b.change.variant.flash)) return false;
+  // llama.cpp's formats, kernels and layers on the CPU, or vLLM's.
+  const auto llama_cpp = [](const FitChange& c) {
+    return (!c.change.variant.weights.empty() && !c.change.variant.vllm) ||
+           (c.change.variant.flash && c.change.variant.cache.empty()) ||
+           c.change.elsewhere.layers || c.change.elsewhere.experts > 0;
+  };
+  const auto waits = [](const FitChange& c) {
+    return c.change.variant.vllm || c.change.elsewhere.prefetch;
+  };
+  return !(llama_cpp(a) && waits(b)) && !(waits(a) && llama_cpp(b));
 }
 
 std::string upper(std::string text) {
@@ -87,31 +135,36 @@ std::string ollama_command(const FitModel& model, const FitWay& way) {
 std::string command_of(const FitQuestion& q, const FitCase& asked, const FitWay& way) {
   const FitModel& model = q.model;
   const FitVariant& v = way.variant;
-  if (!model.writes || way.on_disk > 0)
+  if (!model.writes || way.on_disk > 0 || (asked.elsewhere.prefetch && !v.vllm))
     return q.command + " --export accelerate -o device_map.json --way ";
   const std::size_t dot = model.name.ends_with(".gguf") ? model.name.size() - 5 : model.name.size();
   const std::string name = model.name.substr(0, dot);
-  const std::string stored = model.weights.substr(0, model.weights.find('+'));
-  if (asked.elsewhere.prefetch || v.vllm) {
+  const std::string stored = model.weights.substr(0, model.weights.find('+')),
+                    said = v.weights.empty() ? stored : v.weights;
+  if (v.vllm) {
     if (way.cpu_layers > 0 || !way.cpu_experts.empty()) return "no framework we export to";
     std::string text;
-    if (way.layers.size() > 1)
-      text += fmt::format("VLLM_PP_LAYER_PARTITION={} ", fmt::join(way.layers, ","));
+    std::vector<std::size_t> stages, gpus;
+    for (std::size_t g = 0; g < way.layers.size(); ++g)
+      if (way.layers[g] > 0) stages.push_back(way.layers[g]), gpus.push_back(g);
+    if (gpus.size() < way.layers.size())
+      text += fmt::format("CUDA_VISIBLE_DEVICES={} ", fmt::join(gpus, ","));
+    if (stages.size() > 1)
+      text += fmt::format("VLLM_PP_LAYER_PARTITION={} ", fmt::join(stages, ","));
     text += fmt::format("vllm serve {} --max-model-len {}", in_shell(model.repository), v.context);
     // vLLM counts each GPU by itself.
     const Bytes most = std::ranges::max_element(way.memory, {}, &FitMemory::waiting)->waiting;
     if (most > Bytes{}) text += fmt::format(" --cpu-offload-gb {:.0f}", std::ceil(gib(most)));
-    if (way.layers.size() > 1)
-      text += fmt::format(" --pipeline-parallel-size {}", way.layers.size());
+    if (stages.size() > 1) text += fmt::format(" --pipeline-parallel-size {}", stages.size());
+    if (v.tensor > 1) text += fmt::format(" --tensor-parallel-size {}", v.tensor);
     for (const char* format : {"gptq", "awq", "fp8"})
-      if (stored.starts_with(format)) text += fmt::format(" --quantization {}", format);
+      if (said.starts_with(format)) text += fmt::format(" --quantization {}", format);
     for (const char* format : {"nf4", "fp4", "int8"})
-      if (stored.starts_with(format)) text += " --quantization bitsandbytes";
+      if (said.starts_with(format)) text += " --quantization bitsandbytes";
     if (!v.cache.empty()) text += " --kv-cache-dtype fp8";
     return text;
   }
   // Ollama's models are in 4 bits unless their names say otherwise.
-  const std::string said = v.weights.empty() ? stored : v.weights;
   if (!model.ollama.empty() && way.layers.size() == 1 && way.cpu_experts.empty() &&
       said == (stored.empty() ? "q4_k_m" : stored))
     return ollama_command(model, way);
@@ -120,7 +173,8 @@ std::string command_of(const FitQuestion& q, const FitCase& asked, const FitWay&
   std::string text,
       file = dot < model.name.size()
                  ? model.name
-                 : fmt::format("{}-{}.gguf", name, type.empty() ? "F16" : upper(type));
+                 : fmt::format("{}-{}.gguf", name,
+                               type.empty() || type.starts_with("fp8") ? "F16" : upper(type));
   if (!v.weights.empty()) {
     const std::string made = fmt::format("{}-{}.gguf", name, upper(v.weights));
     text = fmt::format("llama-quantize {} {} {} && ", in_shell(file), in_shell(made),
@@ -175,10 +229,7 @@ class Ways {
     answer.sentence =
         answer.fits ? fits_sentence(question_, ways_.front()) : lacks_sentence(ways_.front());
     const std::vector<FitChange> changes = changes_of(question_);
-    const bool cuda = std::ranges::all_of(question_.gpus, [](const DeviceChoice& gpu) {
-      return gpu.model->compute_capability >= 7.0;  // vLLM's least
-    });
-    if (cuda && model.writes && model.weights.empty() && !model.name.ends_with(".gguf"))
+    if (runs_vllm(question_) && model.gguf())
       add("vLLM", changed_by(asked, {.variant = {.vllm = true}}));
     if (!answer.fits && model.writes) fewer_tokens(asked);
     std::vector<bool> fits;

@@ -53,6 +53,7 @@ Trace with_options(const FitModel& model, const FitVariant& v,
                              : set("fused_attention", "false");
   if (!v.weights.empty() && !model.train) set("weights", v.weights);
   if (!v.cache.empty()) set("cache_dtype", v.cache);
+  if (v.tensor > 1) set("tensor", std::to_string(v.tensor));
   return load_generated({.name = model.generator, .options = std::move(options)});
 }
 

@@ -11,6 +11,7 @@ struct FitVariant {
   std::string weights{}, cache{};  ///< formats
   bool flash = false;              ///< attention that does not write its scores
   bool vllm = false;               ///< vLLM runs it, else llama.cpp
+  std::int64_t tensor = 1;         ///< GPUs that share each layer: the graph is that of one
   std::int64_t context = 0;        ///< tokens of a sequence
   std::int64_t batch = 1;          ///< sequences
 };

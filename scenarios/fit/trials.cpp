@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "scenarios/read/device_table.h"
+#include "sim/collectives/collective_models.h"
 #include "sim/pipeline/pipeline.h"
 
 namespace baechi {
@@ -49,7 +50,8 @@ class FitGraphs {
   FitGraphs(const FitQuestion& question, const FitCase& asked)
       : question_(question),
         experts_(asked.elsewhere.experts),
-        optimizer_(asked.elsewhere.optimizer) {
+        optimizer_(asked.elsewhere.optimizer),
+        vllm_(asked.variant.vllm) {
     const FitModel& model = question.model;
     decode = std::make_shared<const Trace>(model.decode(asked.variant));
     if (model.writes) {
@@ -86,8 +88,8 @@ class FitGraphs {
         found->second = std::max(found->second, pass.transient(first, last));
     return found->second;
   }
-  /// Whether an op is in host memory however layers are divided: the table of words, as llama.cpp
-  /// has it, unless the head reads it, too.
+  /// Whether an op is in host memory however layers are divided: the embedding table, as llama.cpp
+  /// has it, unless the head reads it, too, or vLLM runs the model.
   bool is_elsewhere(const OpGraph& graph, OpId v) const {
     if (optimizer_ && graph.op(v).phase == Phase::update) return true;
     if (!question_.model.writes) return false;
@@ -98,7 +100,7 @@ class FitGraphs {
       return parse_number<std::int64_t>(layer.substr(digits)).value_or(0) < experts_;
     }
     const GroupId group = graph.op(v).group;
-    return graph.module(v) == "embed_tokens" &&
+    return !vllm_ && graph.module(v) == "embed_tokens" &&
            (group == no_group || graph.members(group).size() == 1);
   }
 
@@ -110,7 +112,7 @@ class FitGraphs {
  private:
   const FitQuestion& question_;
   std::int64_t experts_;
-  bool optimizer_;
+  bool optimizer_, vllm_;
   std::vector<LayerNeeds> needs_;
   mutable std::map<std::pair<std::size_t, std::size_t>, Bytes> transient_;
 };
@@ -137,6 +139,9 @@ FitTrials::FitTrials(const FitQuestion& question) : question_(question) {
   const std::size_t at = cluster.devices.size();
   cluster.devices.push_back(std::move(host));
   cluster.link = question.between;
+  if (!question.collectives.empty())
+    cluster.collectives =
+        make_collectives(built_in_devices().collectives.at(question.collectives).section);
   for (std::size_t g = 0; g < at; ++g)
     cluster.links.push_back({.from = g, .to = at, .link = question.to_host});
   if (question.disk) {
@@ -243,7 +248,8 @@ Bytes FitTrials::waiting_bytes(const FitGraphs& graphs, std::size_t count) {
 
 Bytes FitTrials::lacks_on_host(const FitCase& asked, const FitGraphs& graphs, std::size_t count,
                                std::vector<bool>* on_disk) const {
-  Bytes over = graphs.on_host + waiting_bytes(graphs, count) - question_.host;
+  Bytes over = graphs.on_host - question_.host;
+  for (std::int64_t r = 0; r < asked.variant.tensor; ++r) over += waiting_bytes(graphs, count);
   if (!question_.disk || over <= Bytes{} || count == 0) return over;
   const std::vector<bool> waits = which_wait(graphs, count);
   Bytes largest;
@@ -277,7 +283,7 @@ Line FitTrials::line(const FitCase& asked, const FitGraphs& graphs, std::size_t 
   }
   const std::int64_t buffers = asked.elsewhere.prefetch.value_or(0) + 1;
   std::vector<LineDevice> devices;
-  for (std::size_t d = 0; d < gpus_; ++d)
+  for (std::size_t d = 0; d < (asked.variant.tensor > 1 ? 1 : gpus_); ++d)
     devices.push_back({.memory = limits_[d] - question_.reserve,
                        .held = held,
                        .besides = {buffers * largest.count},
@@ -392,7 +398,7 @@ void FitTrials::simulate(const FitCase& asked, const FitGraphs& graphs, std::siz
   for (std::size_t d = 0; d + 1 < first.size(); ++d)
     for (std::size_t l = first[d]; l < first[d + 1]; ++l)
       device[l] = static_cast<DeviceId>(d < host ? gpus_ : d - host);
-  way.layers.resize(gpus_);
+  way.layers.resize(asked.variant.tensor > 1 ? 1 : gpus_);
   for (std::size_t l = 0; l < graphs.size(); ++l)
     if (is_numbered(graphs.layers[0]->names[l]))
       ++(index(device[l]) == gpus_ ? way.cpu_layers : way.layers[index(device[l])]);
@@ -404,7 +410,7 @@ void FitTrials::simulate(const FitCase& asked, const FitGraphs& graphs, std::siz
                           on_disk = which_on_disk(asked, graphs, waiting);
   for (std::size_t d = 0; d < gpus_; ++d) {
     FitMemory& memory = way.memory.emplace_back();
-    const auto id = static_cast<DeviceId>(d);
+    const auto id = static_cast<DeviceId>(asked.variant.tensor > 1 ? 0 : d);
     memory = {.device = fmt::format("gpu{}", d), .limit = limits_[d], .reserve = question_.reserve};
     for (std::size_t l = 0; l < graphs.size(); ++l) {
       if (device[l] != id) continue;
