@@ -64,6 +64,10 @@ TEST_SUITE("fit") {
           "vllm serve meta-llama/Meta-Llama-3-8B --max-model-len 4096 --tensor-parallel-size 2");
     refuses("fit llama:size=3-8b --gpus 2xrtx_3090 --context 4096 --export llamacpp -o out --way 3",
             "llamacpp cannot say that GPUs share layers");
+    // Mixtral has 46 702 792 704 numbers. All GPUs have its 32 routers of 8 x 4096 and 65 norms.
+    for (const Json& gpu : way_called(json("fit mixtral:8x7b --gpus 4xl40s"), "tensor 4")["memory"])
+      CHECK(gpu["weights_bytes"] ==
+            2 * (46'702'792'704 - 1'048'576 - 266'240) / 4 + 2 * 1'048'576 + 4 * 266'240);
     // Three do not divide 32 heads, and GPUs that differ do not share layers.
     for (const char* gpus : {"3xrtx_3090", "1xrtx_3090,1xrtx_4090"})
       for (const Json& way : json(fmt::format("fit llama:size=3-8b --gpus {}", gpus))["ways"])

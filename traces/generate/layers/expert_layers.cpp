@@ -73,7 +73,7 @@ ValueId experts_block(Model& model, const Experts& s, std::int64_t tokens_of_ran
                        static_cast<double>(s.experts);
   auto capacity = static_cast<std::int64_t>(share);
   if (static_cast<double>(capacity) < share) ++capacity;
-  const bool exchanged = s.ranks > 1;
+  const bool exchanged = s.ranks > 1 && s.read == 0;
   ValueId normal{}, read{}, routes{};
   std::vector<ValueId> tokens;
   {
@@ -103,9 +103,15 @@ ValueId experts_block(Model& model, const Experts& s, std::int64_t tokens_of_ran
     const ValueId written = sum_of_expert(model, "from_parts", joined, s.divided);
     tokens = {to_experts(model, "from_experts", written, s.groups(), s.divided, s.sent())};
   }
-  const auto module = model.module("combine", "MixtralCombine");
-  ValueId y = combine(model, "sum", read, routes, tokens, parts.weighted || s.weighted);
-  if (s.latent > 0) y = dense(model, "from_latent", y, model.value(x).shape.back(), false);
+  ValueId y{};
+  {
+    const auto module = model.module("combine", "MixtralCombine");
+    y = combine(model, "sum", read, routes, tokens, parts.weighted || s.weighted);
+    if (s.latent > 0) y = dense(model, "from_latent", y, model.value(x).shape.back(), false);
+    if (exchanged || s.ranks == 1) return add(model, "residual", parts.dropped(y), x);
+  }
+  y = sum_of_ranks(model, "expert_sum", y, s.whole);
+  const auto module = model.module("expert_out", "MixtralResidual");
   return add(model, "residual", parts.dropped(y), x);
 }
 
@@ -128,15 +134,17 @@ void read_experts(Options& options, Config& config, const Expansion& e, const Ra
     options.mistake("expert_tensor", fmt::format("does not divide the {} of 'expert'", s.ranks));
     s.divided = 1;
   }
-  if (s.inner % s.divided != 0)
-    options.mistake("expert_tensor",
-                    fmt::format("{} features inside cannot be divided by {}", s.inner, s.divided));
   s.grouped = e.kernels.grouped_gemm.value_or(s.grouped);
   if (e.inference.on()) {
     if (s.ranks > 1) options.mistake("expert", "pass train alone has ranks that share experts");
     s.grouped = true;
+    // Each rank has a part of every expert: vLLM without expert parallelism.
+    if (s.experts > 0) s.ranks = s.divided = ranks.tensor;
     s.read = e.inference.experts_read(s.experts, s.top_k);
   }
+  if (s.inner % s.divided != 0)
+    options.mistake("expert_tensor",
+                    fmt::format("{} features inside cannot be divided by {}", s.inner, s.divided));
   s.weighted = e.kernels.weighted_activation;
   s.bias_apart = e.kernels.unfused_expert_bias;
   if (s.bias_apart && !(s.grouped && s.bias))
@@ -160,7 +168,7 @@ void read_experts(Options& options, Config& config, const Expansion& e, const Ra
   if (s.experts % s.groups() != 0)
     options.mistake("expert",
                     fmt::format("{} experts cannot be divided by {}", s.experts, s.groups()));
-  if (ranks.tensor > 1 && !ranks.sequence)
+  if (ranks.tensor > 1 && !ranks.sequence && !e.inference.on())
     options.mistake("tensor",
                     "experts are whole, so that ranks of tensor parallelism must not have the same "
                     "tokens: it needs sequence_parallel");
