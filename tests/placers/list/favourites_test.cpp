@@ -81,6 +81,19 @@ TEST_SUITE("list scheduler") {
     CHECK(found.placement->facts.at("planned_step_us") == 0.130);
   }
 
+  // As above, but f and a are on one device: gpu0 waits for f until 310, and runs c from 330 on.
+  TEST_CASE(
+      "a device waits for a favourite that may go nowhere else, where it could start earlier") {
+    const auto& [graph, cluster, costs, problem] = OwnedProblem(
+        graph_of("a10,c:g; b10; c50; f20,c:g; a -100> f; b -300> f; a -500> c"), gpus(2));
+    IdVector<OpId, OpId> favourite(graph.num_ops(), no_op);
+    favourite[OpId{0}] = OpId{3};
+    const auto found = list::schedule(problem, favourite, Variant::standard, {});
+    REQUIRE(found.placement);
+    CHECK(found.placement->device[OpId{3}] == gpu0);
+    CHECK(found.placement->facts.at("planned_step_us") == 0.380);
+  }
+
   // a and b run in parallel from 0 on, and leave 40 and 70 of 100 B, or 70 and 40. c needs 90.
   TEST_CASE("a stuck schedule is reported with the device that has most memory left") {
     for (const auto& [weights, roomiest] :
@@ -118,7 +131,7 @@ TEST_SUITE("list scheduler") {
 namespace {
 
 /// The same costs, but without the information that devices or links are equal.
-class SecretCosts final : public CostModel {
+class SecretCosts : public CostModel {
  public:
   Duration collective(const Collective&, std::span<const DeviceId>) const override { return {}; }
   explicit SecretCosts(const CostModel& costs) : costs_(costs) {}
@@ -132,6 +145,15 @@ class SecretCosts final : public CostModel {
 
  private:
   const CostModel& costs_;
+};
+
+/// Device number n takes n parts of 8 off the time of each op.
+class UnequalCosts final : public SecretCosts {
+ public:
+  using SecretCosts::SecretCosts;
+  Duration compute(OpId op, DeviceId device) const override {
+    return SecretCosts::compute(op, device) / 8 * (8 - static_cast<int>(index(device)));
+  }
 };
 
 /// The cluster with the same memory for all devices, or the cluster itself.
@@ -191,5 +213,59 @@ TEST_SUITE("list scheduler") {
       }
     }
     CHECK(feasible > 600);  // of 1200
+  }
+
+  TEST_CASE("of devices where an op could start now it takes the one where it ends first") {
+    for (const Bytes memory : {1000_B, 100_B}) {
+      const OwnedProblem owned(graph_of("a80,w60; b80,w60"), gpus(4, memory));
+      const UnequalCosts costs(owned.costs);
+      const auto found =
+          list::schedule({owned.graph, owned.cluster, costs, {}}, {}, Variant::standard, {});
+      REQUIRE(found.placement);
+      CHECK(found.placement->device == on({gpu3, gpu2}).device);
+    }
+  }
+
+  // The answer of a placer is the first plan, of five with more and more room, that does not run
+  // out of memory when it is simulated. Here each plan is made and simulated by itself.
+  TEST_CASE("a placement is the first of five plans that fits, with room for groups or without") {
+    std::size_t by_room = 0, later = 0;
+    for (std::uint64_t seed = 0; seed < 200; ++seed) {
+      const RandomProblem random({.ops = 30, .degree = 3, .reach = 20}, 3, seed);
+      const Cluster cluster =
+          with_memory(random.cluster, Bytes{1500 + 250 * static_cast<std::int64_t>(seed % 8)});
+      const Problem problem{random.graph, cluster, random.costs, {}};
+      std::string answers[2];
+      for (const bool reserve : {false, true}) {
+        INFO("seed ", seed, ", reserve ", reserve);
+        std::string expected = "none";
+        double attempts = 0;
+        for (list::MemoryMargin margin : {list::MemoryMargin{},
+                                          {.spare = 1},
+                                          {.spare = 2},
+                                          {.memory_share = 0.9, .spare = 2},
+                                          {.keep_all = true}}) {
+          ++attempts;
+          margin.reserve = reserve;
+          const auto plan = list::schedule(problem, {}, Variant::standard, margin);
+          if (!plan.placement || simulate(problem, *plan.placement).oom) continue;
+          expected = fmt::format("{} {}", attempts, plan.placement->facts.at("planned_step_us"));
+          break;
+        }
+        std::string& found = answers[reserve ? 1 : 0];
+        try {
+          const auto placement = list::place(problem, {.reserve = reserve}, "m_etf");
+          found = fmt::format("{} {}", placement.facts.at("attempts"),
+                              placement.facts.at("planned_step_us"));
+        } catch (const InfeasibleError&) {
+          found = "none";
+        }
+        CHECK(found == expected);
+        later += found != "none" && !found.starts_with("1 ");
+      }
+      by_room += answers[0] != answers[1];
+    }
+    CHECK(by_room > 10);
+    CHECK(later > 10);
   }
 }

@@ -132,6 +132,76 @@ module @f {
     CHECK(g.out_edges(OpId{1}).size() == 3);
   }
 
+  // Two regions with the same names: a product of the local parts, summed over two devices; tanh of
+  // the sum, which the second reads from outside; and a call by its decomposition.
+  TEST_CASE("StableHLO: Shardy's regions are part of their function, with one device's arrays") {
+    const Trace trace = parsed(R"(module @f attributes {mhlo.num_partitions = 2 : i32} {
+  func.func public @main(%arg0: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@m, [{}, {"x"}]>} loc("x"), %arg1: tensor<16x4xf32>) -> tensor<8x4xf32> {
+    %0 = sdy.sharding_constraint %arg0 <@m, [{}, {"x"}]> : tensor<8x16xf32> loc(#loc3)
+    %1 = sdy.manual_computation(%0, %arg1) in_shardings=[<@m, [{}, {"x"}]>, <@m, [{"x"}, {}]>] out_shardings=[<@m, [{}, {}]>] manual_axes={"x"} (%arg2: tensor<8x8xf32> loc("a"(#loc4)), %arg3: tensor<8x4xf32>) {
+      %4 = stablehlo.dot_general %arg2, %arg3, contracting_dims = [1] x [0] : (tensor<8x8xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+      %5 = "stablehlo.all_reduce"(%4) <{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> ({
+      ^bb0(%arg4: tensor<f32>, %arg5: tensor<f32>):
+        %6 = stablehlo.add %arg4, %arg5 : tensor<f32>
+        stablehlo.return %6 : tensor<f32>
+      }) : (tensor<8x4xf32>) -> tensor<8x4xf32>
+      sdy.return %4, %5 : tensor<8x4xf32>, tensor<8x4xf32> loc(#loc4)
+    } : (tensor<8x16xf32>, tensor<16x4xf32>) -> (tensor<8x4xf32>, tensor<8x4xf32>) loc(#loc5)
+    %2 = sdy.named_computation<"g">(%1#1) (%arg2: tensor<8x4xf32>) {
+      %4 = stablehlo.tanh %1#0 : tensor<8x4xf32>
+      %5 = stablehlo.add %4, %arg2 : tensor<8x4xf32>
+      sdy.return %5 : tensor<8x4xf32>
+    } : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    %3 = stablehlo.composite "my.product" %2 {composite_attributes = {n = 4 : i64}, decomposition = @product} : (tensor<8x4xf32>) -> tensor<8x8xf32>
+    return %3 : tensor<8x8xf32>
+  }
+  func.func private @product(%arg0: tensor<8x4xf32>) -> tensor<8x8xf32> {
+    %0 = stablehlo.dot_general %arg0, %arg0, contracting_dims = [1] x [1] : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x8xf32>
+    return %0 : tensor<8x8xf32>
+  }
+}
+)");
+    const OpGraph& g = trace.graph;
+    CHECK(g.num_ops() == 7);  // two parameters, product, sum, tanh, addition, composite
+    const OpId product = *g.find("1/4"), sum = *g.find("1/5"), added = *g.find("2/5");
+    CHECK(g.work(product).flops == 2 * 8 * 8 * 4);
+    CHECK(g.work(*g.find("3")).flops == 2 * 8 * 8 * 4);
+    const auto reads = [&](OpId reader, OpId from) {
+      return std::ranges::any_of(g.in_edges(reader), [&](EdgeId e) {
+        return g.tensor(g.edge(e).tensor).producer == from;
+      });
+    };
+    CHECK(reads(product, *g.find("arg0")));
+    CHECK(reads(product, *g.find("arg1")));
+    CHECK(reads(*g.find("2/4"), product));
+    CHECK_FALSE(reads(*g.find("2/4"), sum));
+    CHECK(reads(added, sum));
+    CHECK(reads(*g.find("3"), added));
+    REQUIRE(g.collectives().size() == 1);
+    CHECK(g.collectives()[CollectiveId{0}].ranks == 2);
+    CHECK(has_note(trace, "StableHLO is the whole program, before it is partitioned"));
+    CHECK_FALSE(has_note(trace, "none of HLO's"));
+  }
+
+  TEST_CASE("HLO: 'all devices' are those of other groups; without any number there is a warning") {
+    const auto module = [](const std::string& groups) {
+      return parsed(
+          "HloModule m\nENTRY %main (x: f32[64]) -> f32[64] {\n"
+          "  %x = f32[64]{0} parameter(0)\n"
+          "  %one = f32[64]{0} all-reduce(%x), replica_groups=" +
+          groups +
+          ", to_apply=%sum\n"
+          "  ROOT %all = f32[64]{0} all-reduce(%one), replica_groups={}, to_apply=%sum\n}\n");
+    };
+    const Trace three = module("{{0},{1},{2}}"), unknown = module("{}");
+    REQUIRE(three.graph.collectives().size() == 1);
+    CHECK(three.graph.collectives()[CollectiveId{0}].ranks == 3);
+    CHECK_FALSE(has_note(three, "among all devices"));
+    CHECK(unknown.graph.collectives().size() == 0);
+    CHECK(has_note(unknown,
+                   "warning: 2 collectives are among all devices, and the module states no"));
+  }
+
   TEST_CASE("one mapping from type words of frameworks to number formats") {
     for (const auto& [word, format] :
          std::map<std::string_view, Precision>{{"f32", Precision::fp32},

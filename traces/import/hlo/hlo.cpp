@@ -80,6 +80,14 @@ class HloGraphBuilder {
 
   OpGraph make(const std::string& path, Trace& trace) {
     const Computation& entry = module_.computations.find(module_.entry)->second;
+    devices_ = module_.devices;
+    if (devices_ == 0)  // each list of groups has all devices
+      for (const Instruction& instruction : entry.instructions) {
+        const std::string_view text = instruction.attributes;
+        if (const std::size_t at = text.find("replica_groups={{"); at != text.npos)
+          devices_ = std::max<std::int64_t>(
+              devices_, 1 + std::ranges::count(text.substr(at, text.find("}}", at) - at), ','));
+      }
     for (const Instruction& instruction : entry.instructions) add(instruction, path);
     const auto free = static_cast<std::size_t>(std::ranges::count_if(
         entry.instructions,
@@ -108,6 +116,13 @@ class HloGraphBuilder {
     note_count(trace.notes, work_model_.inner_collectives(),
                "warning: {} collectives within loops, calls or branches count only what they "
                "read and write");
+    note_count(trace.notes, unsized_,
+               "warning: {} collectives are among all devices, and the module states no number of "
+               "them (replica_count=8 in its first line): they count what they read and write");
+    if (module_.functions > 0 && module_.devices > 1)
+      trace.notes.push_back(
+          "StableHLO is the whole program, before it is partitioned: except within a shard_map, an "
+          "op has the work and the bytes of all devices; optimised HLO has those of one");
     note_count(
         trace.notes, work_model_.opaque(),
         "warning: {} calls of programs outside (custom-call) count only what they read and write");
@@ -140,7 +155,8 @@ class HloGraphBuilder {
     if (kind == CollectiveKind::send_recv)
       ranks = sends(performed->attributes) ? 2 : 1;
     else if (kind)
-      ranks = group_size(performed->attributes, module_.devices);
+      ranks = group_size(performed->attributes, devices_);
+    unsized_ += kind && ranks == 0 ? 1U : 0U;
     constexpr std::int64_t most_ranks = 1 << 20;
     if (kind && ranks > 1 && ranks <= most_ranks) {
       add_matched_collective(made, op, *kind, ranks);
@@ -261,7 +277,8 @@ class HloGraphBuilder {
   OpGraphBuilder builder_;
   std::map<std::string, Tensors, std::less<>> values_;
   std::set<std::string> names_;
-  std::size_t ops_ = 0, ops_with_work_ = 0, parameters_ = 0, collectives_ = 0;
+  std::size_t ops_ = 0, ops_with_work_ = 0, parameters_ = 0, collectives_ = 0, unsized_ = 0;
+  std::int64_t devices_ = 0;  ///< 0: unknown
   Bytes parameter_bytes_{}, constant_bytes_{};
 };
 

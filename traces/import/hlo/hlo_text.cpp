@@ -207,8 +207,7 @@ class HloReader {
       has_module_ = true;
       module_.name =
           std::string(trimmed(text.substr(9, std::min(text.find(','), text.size()) - 9)));
-      module_.devices =
-          stated_count(text, "replica_count=") * stated_count(text, "num_partitions=");
+      module_.devices = stated_devices(text, "replica_count=", "num_partitions=");
     } else if (text.starts_with('}')) {
       current_ = nullptr;
     } else if (current_ != nullptr) {

@@ -104,10 +104,12 @@ bool is_convolution(const Instruction& instruction) {
 }
 
 bool is_annotation(const Instruction& instruction) {
+  if (instruction.opcode == "sharding-constraint" || instruction.opcode == "reshard") return true;
   if (instruction.opcode != "custom-call") return false;
   const std::string_view target = target_of(instruction.attributes);
   return target == "Sharding" || target == "SPMDFullToShardShape" ||
-         target == "SPMDShardToFullShape" || target.starts_with("xla.sdy.");
+         target == "SPMDShardToFullShape" || target == "annotate_device_placement" ||
+         target.starts_with("xla.sdy.");
 }
 
 std::int64_t matmul_flops(const Instruction& matmul, const Shape* left) {

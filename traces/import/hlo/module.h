@@ -98,8 +98,9 @@ bool is_transparent(std::string_view opcode);
 /// The numbers in the brackets after `key` in `text`: {1, 0} of "dimensions={1,0}".
 std::vector<std::int64_t> numbers_after(std::string_view text, std::string_view key);
 
-/// The number after `key`, clamped to 1 to 2^20; 1 if there is none.
-std::int64_t stated_count(std::string_view text, std::string_view key);
+/// The product of the numbers after the keys, each clamped to 1 to 2^20; 0 without either key.
+std::int64_t stated_devices(std::string_view text, std::string_view replicas,
+                            std::string_view partitions);
 
 /// a * b, at most 2^60. Neither is negative.
 std::int64_t capped_product(std::int64_t a, std::int64_t b);

@@ -72,6 +72,20 @@ std::vector<Shape> result_shapes(std::string_view types) {
   return shapes_in(arrow == std::string_view::npos ? types : types.substr(arrow));
 }
 
+/// The arguments in `list`, "%arg0: tensor<8xf32> {...}, %arg1: ...".
+std::vector<Instruction> arguments_in(std::string_view list, std::size_t line) {
+  std::vector<Instruction> found;
+  for (std::size_t p = list.find('%'); p != std::string_view::npos; p = list.find('%', p + 1)) {
+    auto shapes = shapes_in(list.substr(p, list.find('%', p + 1) - p));
+    if (shapes.size() > 1) shapes.resize(1);  // the others are in attributes
+    found.push_back({.name = std::string(name_at(list, p + 1)),
+                     .opcode = "parameter",
+                     .results = std::move(shapes),
+                     .line = line});
+  }
+  return found;
+}
+
 class StableHloReader {
  public:
   StableHloReader(std::string_view text, const std::string& path) : text_(text), path_(path) {}
@@ -97,6 +111,9 @@ class StableHloReader {
     std::string computation, owner;
     std::size_t instruction = 0;
     bool waits = false;  ///< the instruction's types follow the region
+    /// Of Shardy's computations, whose lines are the computation's own: the instruction of results.
+    std::optional<Instruction> inlined{};
+    std::set<std::string, std::less<>> names{};  ///< defined in it: `inlined`'s name precedes them
   };
 
   void read_line(std::string_view line);
@@ -104,6 +121,14 @@ class StableHloReader {
   void begin_region(std::string_view line);
   void end_region(std::string_view line);
   void read_operation(std::string_view line);
+  std::vector<Operand> operands_of(std::string_view text) const;
+  void add(Instruction made) {
+    if (Region& region = open_.back(); region.inlined) {
+      region.names.insert(made.name);
+      made.name = region.inlined->name + "/" + made.name;
+    }
+    current()->push_back(std::move(made));
+  }
   std::vector<Instruction>* current() {
     if (open_.empty() || open_.back().computation.empty()) return nullptr;
     return &module_.computations[open_.back().computation].instructions;
@@ -127,8 +152,7 @@ void StableHloReader::read_line(std::string_view line) {
   if (line.starts_with("module")) {
     const std::size_t at = line.find('@');
     if (at != std::string_view::npos) module_.name = std::string(name_at(line, at + 1));
-    module_.devices =
-        stated_count(line, "num_partitions = ") * stated_count(line, "num_replicas = ");
+    module_.devices = stated_devices(line, "num_partitions = ", "num_replicas = ");
     if (line.ends_with('{')) open_.push_back({});
   } else if (line.find("func.func") != std::string_view::npos) {
     begin_function(line);
@@ -138,6 +162,8 @@ void StableHloReader::read_line(std::string_view line) {
         !line.starts_with('%'))
       module_.computations[open_.back().owner].instructions[open_.back().instruction].attributes +=
           line;
+    if (line.starts_with("sdy.return") && !open_.empty() && open_.back().inlined)
+      open_.back().inlined->operands = operands_of(line.substr(0, types_at(line)));
     if (line.starts_with('%') || line.find(" = ") != std::string_view::npos) read_operation(line);
     if (line.ends_with('{')) begin_region(line);
   }
@@ -156,22 +182,12 @@ void StableHloReader::begin_function(std::string_view line) {
   ++module_.functions;
   if (module_.entry.empty() || name == "main") module_.entry = name;
   module_.entry_stated = module_.entry == "main";
-  const std::string_view parameters = line.substr(0, line.find("->"));
-  for (std::size_t p = parameters.find('%'); p != std::string_view::npos;
-       p = parameters.find('%', p + 1)) {
-    const std::size_t next = std::min(parameters.find('%', p + 1), parameters.size());
-    auto shapes = shapes_in(parameters.substr(p, next - p));
-    if (shapes.size() > 1) shapes.resize(1);  // the others are in attributes
-    made.instructions.push_back({.name = std::string(name_at(parameters, p + 1)),
-                                 .opcode = "parameter",
-                                 .results = std::move(shapes),
-                                 .line = line_});
-  }
+  made.instructions = arguments_in(line.substr(0, line.find("->")), line_);
   open_.push_back({.computation = name, .owner = {}});
 }
 
-/// Opens a region of the last operation. Regions of loops and branches are computations; those of
-/// reductions count as one flop per element, and are ignored.
+/// Opens a region of the last operation. Regions of loops and branches are computations, those of
+/// Shardy part of theirs; those of reductions count as one flop per element, and are ignored.
 void StableHloReader::begin_region(std::string_view line) {
   if (open_.size() > 200)
     throw InputError(fmt::format("{}:{}:1: regions are nested more than 200 deep", path_, line_));
@@ -187,6 +203,19 @@ void StableHloReader::begin_region(std::string_view line) {
       region.computation = fmt::format("{}/{}.{}", open_.back().computation, last.name, ++regions_);
       last.calls.push_back(region.computation);
       module_.computations[region.computation].name = region.computation;
+    } else if (last.opcode == "manual-computation" || last.opcode == "named-computation") {
+      region = {.computation = region.owner, .owner = {}, .inlined = std::move(last)};
+      outer->pop_back();
+      open_.push_back(std::move(region));
+      auto arguments = arguments_in(line.substr(std::min(line.rfind(" (%"), line.size())), line_);
+      for (std::size_t i = 0; i < arguments.size(); ++i) {
+        arguments[i].opcode = "bitcast";
+        if (const auto& given = open_.back().inlined->operands; i < given.size())
+          arguments[i].operands = {given[i]};
+        add(std::move(arguments[i]));
+      }
+      open_.back().inlined->opcode = "tuple";
+      return;
     }
   }
   open_.push_back(std::move(region));
@@ -195,12 +224,28 @@ void StableHloReader::begin_region(std::string_view line) {
 void StableHloReader::end_region(std::string_view line) {
   if (open_.empty())
     throw InputError(fmt::format("{}:{}:1: a region ends that did not begin", path_, line_));
-  const Region region = std::move(open_.back());
+  Region region = std::move(open_.back());
   open_.pop_back();
+  if (region.inlined) {
+    region.inlined->results = result_shapes(line.substr(types_at(line)));
+    module_.computations[region.computation].instructions.push_back(std::move(*region.inlined));
+  }
   if (!region.waits || line.find("->") == std::string_view::npos) return;
   Instruction& owner = module_.computations[region.owner].instructions[region.instruction];
   owner.attributes += line.substr(0, types_at(line));
   owner.results = result_shapes(line.substr(types_at(line)));
+}
+
+/// The operands in `text`, by the innermost region of Shardy that defines their names.
+std::vector<Operand> StableHloReader::operands_of(std::string_view text) const {
+  std::vector<Operand> found = operands_in(text);
+  for (Operand& operand : found)
+    for (auto region = open_.rbegin(); region != open_.rend() && region->inlined; ++region)
+      if (region->names.contains(operand.name)) {
+        operand.name = region->inlined->name + "/" + operand.name;
+        break;
+      }
+  return found;
 }
 
 void StableHloReader::read_operation(std::string_view line) {
@@ -220,7 +265,9 @@ void StableHloReader::read_operation(std::string_view line) {
   made.attributes = std::string(rest.substr(0, types));
   made.results = result_shapes(rest.substr(types));
   const bool single = rest.substr(types).find("->") == std::string_view::npos;
-  if (made.opcode != "constant") made.operands = operands_in(rest.substr(0, types));
+  if (made.opcode != "constant")
+    made.operands = operands_of(rest.substr(
+        0, made.opcode.ends_with("-computation") ? std::min(rest.find(')'), types) : types));
   if (made.opcode == "constant" && made.results.size() == 1 && made.results.front().dims.empty())
     if (const std::size_t at = made.attributes.find("dense<"); at != std::string::npos) {
       const std::string_view value = std::string_view(made.attributes).substr(at + 6);
@@ -228,10 +275,12 @@ void StableHloReader::read_operation(std::string_view line) {
     }
   if (single && made.opcode != "while" && made.results.size() > 1)
     made.results.erase(made.results.begin(), made.results.end() - 1);  // operands' types come first
-  if (made.opcode == "call")
-    if (const std::size_t at = rest.find('@'); at != std::string_view::npos)
-      made.calls.emplace_back(name_at(rest, at + 1));
-  to->push_back(std::move(made));
+  const std::size_t called = made.opcode == "call"        ? 0
+                             : made.opcode == "composite" ? rest.find("decomposition = @")
+                                                          : std::string_view::npos;
+  if (const std::size_t at = rest.find('@', called); at != std::string_view::npos)
+    made.calls.emplace_back(name_at(rest, at + 1));
+  add(std::move(made));
 }
 
 }  // namespace

@@ -157,14 +157,18 @@ std::int64_t capped_product(std::int64_t a, std::int64_t b) {
   return a > 0 && b > most / a ? most : a * b;
 }
 
-std::int64_t stated_count(std::string_view text, std::string_view key) {
-  const std::size_t at = text.find(key);
-  if (at == std::string_view::npos) return 1;
-  text.remove_prefix(at + key.size());
-  const std::string_view digits =
-      text.substr(0, std::min(text.find_first_not_of("0123456789"), text.size()));
-  return std::clamp<std::int64_t>(parse_number<std::int64_t>(digits).value_or(1), 1,
-                                  std::int64_t{1} << 20);
+std::int64_t stated_devices(std::string_view text, std::string_view replicas,
+                            std::string_view partitions) {
+  std::int64_t devices = 0;
+  for (const std::string_view key : {replicas, partitions})
+    if (const std::size_t at = text.find(key); at != std::string_view::npos) {
+      const std::string_view digits = text.substr(at + key.size());
+      const auto count =
+          parse_number<std::int64_t>(digits.substr(0, digits.find_first_not_of("0123456789")));
+      devices = std::max<std::int64_t>(1, devices) *
+                std::clamp<std::int64_t>(count.value_or(1), 1, std::int64_t{1} << 20);
+    }
+  return devices;
 }
 
 std::vector<std::int64_t> numbers_after(std::string_view text, std::string_view key) {
@@ -283,8 +287,10 @@ OpWork WorkModel::of(const Computation& computation, const Instruction& instruct
   OpWork work;
   const std::string& op = instruction.opcode;
   if (is_free(op)) return work;
-  if (op == "while" || op == "call" || op == "conditional" || op == "case" || op == "if") {
-    const bool branches = op != "while" && op != "call";
+  const bool whole = op == "while" || op == "call" || op == "composite";
+  if ((whole && (op != "composite" || !instruction.calls.empty())) || op == "conditional" ||
+      op == "case" || op == "if") {
+    const bool branches = !whole;
     for (const std::string& name : instruction.calls) {
       const OpWork inner = of_computation(name);
       if (inner.flops > work.flops) work.precision = inner.precision;

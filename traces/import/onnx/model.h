@@ -104,12 +104,12 @@ using Tensors = std::map<std::string, TensorInfo, std::less<>>;
 std::vector<TensorInfo> infer(const Node& node, const std::vector<const TensorInfo*>& inputs,
                               std::int64_t opset);
 
-/// The dimensions of Einsum's equation, by letter.
+/// The dimensions of Einsum's equation, by letter; those of "..." by digit.
 struct EinsumDims {
   std::map<char, std::int64_t> length;
   std::string written;  ///< letters of the result
 };
-/// nullopt if a shape is unknown or does not fit the equation, or if the equation has "...".
+/// nullopt if a shape is unknown or does not fit the equation.
 std::optional<EinsumDims> einsum_dims(const Node& node,
                                       const std::vector<const TensorInfo*>& inputs);
 

@@ -225,7 +225,7 @@ void gemm(Inference& n) {
 }
 
 /// The dimensions of the equation's right dim or, if it has none, the letters that occur once, in
-/// alphabetical order. Not inferred with an ellipsis.
+/// alphabetical order.
 void einsum(Inference& n) {
   const auto dims = einsum_dims(n.node, n.in);
   if (!dims) return;

@@ -135,6 +135,16 @@ std::optional<EinsumDims> einsum_dims(const Node& node,
                                       const std::vector<const TensorInfo*>& inputs) {
   std::string text(node.text("equation"));
   std::erase(text, ' ');
+  // Dimensions of "..." are digits: 9 for the last one, 8 for the one before.
+  constexpr std::string_view digits = "0123456789";
+  for (std::size_t i = 0, at = 0; i < inputs.size() && at < text.find("->"); ++i, ++at) {
+    const std::size_t end = std::min(text.find_first_of(",-", at), text.size());
+    const std::size_t dots = text.find("...", at);
+    if (inputs[i] == nullptr || !inputs[i]->shape) return std::nullopt;
+    const std::size_t count = inputs[i]->shape->size() + 3 + at - end;  // wraps if there are fewer
+    if (dots < end && count <= digits.size()) text.replace(dots, 3, digits.substr(10 - count));
+    at = std::min(text.find_first_of(",-", at), text.size());
+  }
   const std::size_t arrow = text.find("->");
   const std::string read = text.substr(0, arrow);
   EinsumDims dims;
@@ -156,9 +166,14 @@ std::optional<EinsumDims> einsum_dims(const Node& node,
     ++times[c];
   }
   if (input != inputs.size()) return std::nullopt;
-  if (arrow != std::string::npos) dims.written = text.substr(arrow + 2);
+  std::string spread;
   for (const auto& [letter, count] : times)
-    if (arrow == std::string::npos && count == 1) dims.written += letter;
+    if (letter <= '9' || (arrow == std::string::npos && count == 1))
+      (letter <= '9' ? spread : dims.written) += letter;
+  if (arrow != std::string::npos) dims.written = text.substr(arrow + 2);
+  const std::size_t dots = arrow == std::string::npos ? 0 : dims.written.find("...");
+  if (dots != std::string::npos)
+    dims.written.replace(dots, arrow == std::string::npos ? 0 : 3, spread);
   for (const char letter : dims.written)
     if (!dims.length.contains(letter)) return std::nullopt;
   return dims;
