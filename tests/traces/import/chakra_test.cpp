@@ -260,6 +260,22 @@ TEST_SUITE("tensorflow") {
     CHECK(op_named(g, "y").persistent == Bytes{});
   }
 
+  // a of 12 bytes, b of none, c of no known size; nothing reads the last.
+  TEST_CASE("the tensors that are read and have a size are counted") {
+    const auto node = [](const std::string& name, const std::string& rest) {
+      return "node { name: \"" + name + "\" op: \"Relu\" " + rest +
+             " attr { key: \"T\" value { type: DT_FLOAT } } }\n";
+    };
+    const auto shape = [](const std::string& size) {
+      return "attr { key: \"_output_shapes\" value { list { shape { dim { size: " + size +
+             " } } } } }";
+    };
+    TextFile file("t.pbtxt", node("a", shape("3")) + node("b", shape("0")) +
+                                 node("c", "input: \"a\" input: \"b\"") +
+                                 node("d", "input: \"c\" input: \"a\"" + shape("3")));
+    CHECK(has_note(read_trace(file, "tensorflow"), "2 of 3 tensors that are read have a size"));
+  }
+
   TEST_CASE("functions, which contain a TensorFlow 2 graph, are reported") {
     const Trace trace = imported(seed("tensorflow/functions.pbtxt"), "");
     CHECK(trace.graph.num_ops() == 2);

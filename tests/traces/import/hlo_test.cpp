@@ -202,6 +202,24 @@ module @f {
                    "warning: 2 collectives are among all devices, and the module states no"));
   }
 
+  TEST_CASE("HLO: the work of computations that call each other is counted, 1000 deep at most") {
+    const auto chain = [](int calls) {
+      std::string text =
+          "HloModule m\n%f0 (x: f32[8]) -> f32[8] {\n  %x = f32[8]{0} parameter(0)\n"
+          "  ROOT %y = f32[8]{0} negate(%x)\n}\n";
+      for (int i = 1; i <= calls; ++i)
+        text += fmt::format(
+            "{}%f{} (x: f32[8]) -> f32[8] {{\n  %x = f32[8]{{0}} parameter(0)\n"
+            "  ROOT %y = f32[8]{{0}} call(%x), to_apply=%f{}\n}}\n",
+            i == calls ? "ENTRY " : "", i, i - 1);
+      const OpGraph g = hlo_graph(text);
+      return g.work(*g.find("y")).flops;
+    };
+    for (const int calls : {1, 51, 52, 1000}) CHECK(chain(calls) == 8);
+    CHECK_THROWS_WITH_AS(chain(1001), "t.hlo: computations call each other more than 1000 deep",
+                         InputError);
+  }
+
   TEST_CASE("one mapping from type words of frameworks to number formats") {
     for (const auto& [word, format] :
          std::map<std::string_view, Precision>{{"f32", Precision::fp32},

@@ -171,6 +171,30 @@ TEST_SUITE("recordings") {
     CHECK(names(imported_texts(step({sorted, y}), "").graph).contains("cumsum_1"));
   }
 
+  // [tensor, storage, offset, elements, bytes of an element, device]
+  TEST_CASE("sizes of tensors: what is negative or larger than any memory is refused") {
+    const auto refused = [](std::int64_t offset, std::int64_t elements, int bytes) {
+      const nlohmann::json x{1, 1, offset, elements, bytes, "cpu"};
+      TextFile file("t.json", R"({"schema": "1.0.1", "nodes": [{"id": 1, "parent": 1, "rf_id": 0,
+          "inputs": [], "name": "[pytorch|profiler|execution_graph|thread]"},)" +
+                                  recorded_call(2, 1, "relu", {x}, {2, 2, 0, 8, 4, "cpu"}) + "]}");
+      try {
+        pytorch::read_execution_trace(file);
+        return std::string();
+      } catch (const InputError& e) {
+        return std::string(e.what());
+      }
+    };
+    constexpr std::int64_t most = std::int64_t{1} << 40;
+    CHECK(refused(most, most, 256).empty());
+    CHECK(refused(0, 0, 0).empty());
+    for (const std::string& what :
+         {refused(most + 1, 8, 4), refused(0, most + 1, 4), refused(0, 8, 257)})
+      CHECK(what.find("is larger than any memory") != std::string::npos);
+    for (const std::string& what : {refused(-1, 8, 4), refused(0, -1, 4), refused(0, 8, -1)})
+      CHECK(what.find("a number is negative") != std::string::npos);
+  }
+
   TEST_CASE("a collective in an older version has its name among the arguments") {
     const nlohmann::json x{1, 1, 0, 8, 4, "cpu"}, y{2, 2, 0, 8, 4, "cpu"};
     nlohmann::json sum = nlohmann::json::parse(recorded_call(2, 1, "record_param_comms", {x}, y));

@@ -34,11 +34,9 @@ std::int64_t group_size(const std::string& attributes, std::int64_t devices) {
   }
   constexpr std::string_view dense = "replica_groups = dense<", type = " : tensor<";
   if (const std::size_t end = text.find(type); text.starts_with(dense) && end != text.npos) {
-    const std::string_view dims = text.substr(end + type.size());
-    const std::size_t x = dims.find('x');
-    if (x == std::string_view::npos) return 0;
-    return parse_number<std::int64_t>(dims.substr(x + 1, dims.find('x', x + 1) - x - 1))
-        .value_or(0);
+    const std::string_view shape = text.substr(end + type.size());
+    const auto dims = whole_numbers(shape.substr(0, shape.find('>')));
+    return dims.size() < 3 ? 0 : dims[1];  // "2x4xi64"
   }
   const std::size_t inner = std::min(text.find("{{"), text.find("[["));
   if (inner == std::string_view::npos) return 0;
@@ -49,18 +47,12 @@ std::int64_t group_size(const std::string& attributes, std::int64_t devices) {
 bool sends(const std::string& attributes) {
   const std::size_t at = attributes.find("source_target_pairs");
   if (at == std::string::npos) return false;
-  std::string_view list = std::string_view(attributes).substr(at);
-  const std::size_t begin = std::min(list.find("{{"), list.find("[["));
-  if (begin == std::string_view::npos) return false;
-  list.remove_prefix(begin + 1);
-  for (;;) {
-    const auto pair = numbers_after(list, "");
-    if (pair.size() == 2 && pair[0] != pair[1]) return true;
-    const std::size_t end = list.find_first_of("}]");
-    if (end == std::string_view::npos || end + 1 >= list.size() || list[end + 1] != ',')
-      return false;
-    list.remove_prefix(end + 1);
-  }
+  const std::string_view list = std::string_view(attributes).substr(at);
+  const std::size_t end = std::min(list.find("}}"), list.find("]]"));
+  const auto ids = whole_numbers(list.substr(0, end == std::string_view::npos ? 0 : end));
+  for (std::size_t i = 1; i < ids.size(); i += 2)
+    if (ids[i - 1] != ids[i]) return true;
+  return false;
 }
 
 /// "layer1.attention" of "jit(f)/jit(main)/layer1/attention/dot_general".
@@ -330,6 +322,7 @@ Trace read_hlo(TextFile& file, Options& /*options*/) {
   const bool is_hlo = hlo::is_hlo_text(text);
   hlo::Module module =
       is_hlo ? hlo::read_hlo(text, file.path()) : hlo::read_stablehlo(text, file.path());
+  module.path = file.path();
   for (auto& [name, computation] : module.computations)
     for (hlo::Instruction& instruction : computation.instructions)
       if (hlo::is_annotation(instruction)) instruction.opcode = "bitcast";

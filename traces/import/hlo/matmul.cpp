@@ -3,17 +3,6 @@
 namespace baechi::hlo {
 namespace {
 
-std::vector<std::int64_t> whole_numbers(std::string_view text) {
-  std::vector<std::int64_t> found;
-  for (std::size_t at = text.find_first_of("0123456789"); at != std::string_view::npos;
-       at = text.find_first_of("0123456789", at)) {
-    const std::size_t end = std::min(text.find_first_not_of("0123456789", at), text.size());
-    found.push_back(parse_number<std::int64_t>(text.substr(at, end - at)).value_or(1));
-    at = end;
-  }
-  return found;
-}
-
 /// The list after the first `key` and its '=': "3x3", "[3, 3]", "array<i64: 3, 3>", "dense<[3,
 /// 3]>", or "dense<3> : tensor<2xi64>".
 std::vector<std::int64_t> list_behind(std::string_view text, std::string_view key) {

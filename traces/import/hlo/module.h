@@ -42,7 +42,7 @@ struct Computation {
 };
 
 struct Module {
-  std::string name;
+  std::string name, path{};
   std::map<std::string, Computation, std::less<>> computations{};
   std::string entry{};
   bool entry_stated = true;   ///< if false: the last computation, or the first function
@@ -94,6 +94,9 @@ std::optional<CollectiveKind> collective_kind(std::string_view opcode);
 bool is_free(std::string_view opcode);
 /// Whether the result aliases the operands, so that its readers read the operands.
 bool is_transparent(std::string_view opcode);
+
+/// The whole numbers in `text`: {8, 4} of "f8e4".
+std::vector<std::int64_t> whole_numbers(std::string_view text);
 
 /// The numbers in the brackets after `key` in `text`: {1, 0} of "dimensions={1,0}".
 std::vector<std::int64_t> numbers_after(std::string_view text, std::string_view key);

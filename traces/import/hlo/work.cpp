@@ -1,5 +1,6 @@
 #include <unordered_set>
 
+#include "sim/error.h"
 #include "traces/import/hlo/module.h"
 #include "traces/import/rank_files.h"
 
@@ -139,12 +140,8 @@ std::int64_t Shape::elements() const {
 
 std::int64_t Shape::bytes() const {
   const std::string_view t = type;
-  std::int64_t bits = 0;
-  for (std::size_t i = 0; i < t.size() && bits == 0; ++i)
-    if (t[i] >= '0' && t[i] <= '9')
-      bits = parse_number<std::int64_t>(
-                 t.substr(i, std::min(t.find_first_not_of("0123456789", i), t.size()) - i))
-                 .value_or(0);
+  const auto numbers = whole_numbers(t);
+  std::int64_t bits = numbers.empty() ? 0 : numbers[0];
   if (t == "pred" || t == "i1") bits = 8;
   if (t == "index") bits = 64;
   if (t.starts_with("complex<")) bits *= 2;
@@ -157,37 +154,35 @@ std::int64_t capped_product(std::int64_t a, std::int64_t b) {
   return a > 0 && b > most / a ? most : a * b;
 }
 
+std::vector<std::int64_t> whole_numbers(std::string_view text) {
+  std::vector<std::int64_t> found;
+  for (std::size_t at = text.find_first_of("0123456789"); at != std::string_view::npos;
+       at = text.find_first_of("0123456789", at)) {
+    const std::size_t end = std::min(text.find_first_not_of("0123456789", at), text.size());
+    found.push_back(parse_number<std::int64_t>(text.substr(at, end - at)).value_or(1));
+    at = end;
+  }
+  return found;
+}
+
 std::int64_t stated_devices(std::string_view text, std::string_view replicas,
                             std::string_view partitions) {
   std::int64_t devices = 0;
   for (const std::string_view key : {replicas, partitions})
     if (const std::size_t at = text.find(key); at != std::string_view::npos) {
-      const std::string_view digits = text.substr(at + key.size());
-      const auto count =
-          parse_number<std::int64_t>(digits.substr(0, digits.find_first_not_of("0123456789")));
+      const auto n = whole_numbers(text.substr(at + key.size(), 20));
       devices = std::max<std::int64_t>(1, devices) *
-                std::clamp<std::int64_t>(count.value_or(1), 1, std::int64_t{1} << 20);
+                std::clamp<std::int64_t>(n.empty() ? 1 : n[0], 1, std::int64_t{1} << 20);
     }
   return devices;
 }
 
 std::vector<std::int64_t> numbers_after(std::string_view text, std::string_view key) {
-  std::vector<std::int64_t> found;
   std::size_t at = text.find(key);
-  if (at == std::string_view::npos) return found;
-  at = text.find_first_of("{[", at + key.size());
-  if (at == std::string_view::npos) return found;
-  std::string_view list = text.substr(at + 1);
-  list = list.substr(0, list.find_first_of("}]"));
-  while (!list.empty()) {
-    const std::size_t first = list.find_first_of("0123456789");
-    if (first == std::string_view::npos) break;
-    list.remove_prefix(first);
-    const std::size_t end = std::min(list.find_first_not_of("0123456789"), list.size());
-    found.push_back(parse_number<std::int64_t>(list.substr(0, end)).value_or(0));
-    list.remove_prefix(end);
-  }
-  return found;
+  if (at != std::string_view::npos) at = text.find_first_of("{[", at + key.size());
+  if (at == std::string_view::npos) return {};
+  text.remove_prefix(at + 1);
+  return whole_numbers(text.substr(0, text.find_first_of("}]")));
 }
 
 bool is_transparent(std::string_view opcode) {
@@ -240,14 +235,9 @@ bool is_known(std::string_view opcode) {
 std::int64_t WorkModel::trips(const Instruction& loop) {
   ++loops_;
   constexpr std::string_view key = "known_trip_count";
-  if (const std::size_t at = loop.attributes.find(key); at != std::string::npos) {
-    const std::size_t digit = loop.attributes.find_first_of("0123456789", at);
-    if (digit != std::string::npos) {
-      const std::size_t end = loop.attributes.find_first_not_of("0123456789", digit);
-      if (const auto n = parse_number<std::int64_t>(loop.attributes.substr(digit, end - digit)))
-        return std::min(*n, most_size);
-    }
-  }
+  if (const std::size_t at = loop.attributes.find(key); at != std::string::npos)
+    if (const auto n = whole_numbers(std::string_view(loop.attributes).substr(at)); !n.empty())
+      return std::min(n[0], most_size);
   std::vector<std::int64_t> bounds;
   const auto condition = loop.calls.empty() ? module_.computations.end()
                                             : module_.computations.find(loop.calls.front());
@@ -263,7 +253,9 @@ OpWork WorkModel::of_computation(std::string_view name) {
   if (const auto found = done_.find(name); found != done_.end()) return found->second;
   const auto computation = module_.computations.find(name);
   OpWork sum;
-  if (computation == module_.computations.end() || depth_ > 50) return sum;
+  if (computation == module_.computations.end()) return sum;
+  if (depth_ >= 1000)
+    throw InputError(module_.path + ": computations call each other more than 1000 deep");
   done_.emplace(std::string(name), sum);  // ends recursion of a computation that calls itself
   ++depth_;
   std::array<std::int64_t, std::size(names_of(Precision{}))>

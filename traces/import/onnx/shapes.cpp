@@ -135,45 +135,32 @@ std::optional<EinsumDims> einsum_dims(const Node& node,
                                       const std::vector<const TensorInfo*>& inputs) {
   std::string text(node.text("equation"));
   std::erase(text, ' ');
-  // Dimensions of "..." are digits: 9 for the last one, 8 for the one before.
-  constexpr std::string_view digits = "0123456789";
-  for (std::size_t i = 0, at = 0; i < inputs.size() && at < text.find("->"); ++i, ++at) {
-    const std::size_t end = std::min(text.find_first_of(",-", at), text.size());
-    const std::size_t dots = text.find("...", at);
-    if (inputs[i] == nullptr || !inputs[i]->shape) return std::nullopt;
-    const std::size_t count = inputs[i]->shape->size() + 3 + at - end;  // wraps if there are fewer
-    if (dots < end && count <= digits.size()) text.replace(dots, 3, digits.substr(10 - count));
-    at = std::min(text.find_first_of(",-", at), text.size());
-  }
   const std::size_t arrow = text.find("->");
-  const std::string read = text.substr(0, arrow);
+  std::string_view read = std::string_view(text).substr(0, arrow);
   EinsumDims dims;
   std::map<char, int> times;
-  std::size_t input = 0, dim = 0;
-  for (const char c : read + ",") {
-    if (input >= inputs.size() || inputs[input] == nullptr || !inputs[input]->shape)
-      return std::nullopt;
-    const Shape& shape = *inputs[input]->shape;
-    if (c == ',') {
-      if (dim != shape.size()) return std::nullopt;
-      ++input;
-      dim = 0;
-      continue;
+  for (const TensorInfo* input : inputs) {
+    if (input == nullptr || !input->shape) return std::nullopt;
+    std::string term(read.substr(0, read.find(',')));
+    read.remove_prefix(std::min(term.size() + 1, read.size()));
+    // Dimensions of "..." are digits: 9 is the last one.
+    const std::size_t spread = input->shape->size() + 3 - term.size();
+    if (const std::size_t dots = term.find("..."); dots != std::string::npos && spread <= 10)
+      term.replace(dots, 3, std::string_view("0123456789").substr(10 - spread));
+    if (term.size() != input->shape->size()) return std::nullopt;
+    for (std::size_t i = 0; i < term.size(); ++i) {
+      std::int64_t& length = dims.length.emplace(term[i], 1).first->second;
+      length = std::max(length, (*input->shape)[i]);
+      ++times[term[i]];
     }
-    if (c == '.' || dim >= shape.size()) return std::nullopt;
-    std::int64_t& length = dims.length.emplace(c, 1).first->second;
-    length = std::max(length, shape[dim++]);
-    ++times[c];
   }
-  if (input != inputs.size()) return std::nullopt;
-  std::string spread;
+  if (!read.empty()) return std::nullopt;
+  std::string spread, once;
   for (const auto& [letter, count] : times)
-    if (letter <= '9' || (arrow == std::string::npos && count == 1))
-      (letter <= '9' ? spread : dims.written) += letter;
-  if (arrow != std::string::npos) dims.written = text.substr(arrow + 2);
-  const std::size_t dots = arrow == std::string::npos ? 0 : dims.written.find("...");
-  if (dots != std::string::npos)
-    dims.written.replace(dots, arrow == std::string::npos ? 0 : 3, spread);
+    if (letter <= '9' || count == 1) (letter <= '9' ? spread : once) += letter;
+  dims.written = arrow == std::string::npos ? "..." + once : text.substr(arrow + 2);
+  if (const std::size_t dots = dims.written.find("..."); dots != std::string::npos)
+    dims.written.replace(dots, 3, spread);
   for (const char letter : dims.written)
     if (!dims.length.contains(letter)) return std::nullopt;
   return dims;
