@@ -91,11 +91,14 @@ class StableHloReader {
   StableHloReader(std::string_view text, const std::string& path) : text_(text), path_(path) {}
 
   Module read() {
-    while (!text_.empty()) {
-      ++line_;
-      const std::size_t end = text_.find('\n');
-      read_line(trimmed(text_.substr(0, end)));
-      text_.remove_prefix(end == std::string_view::npos ? text_.size() : end + 1);
+    for (std::string statement; !text_.empty(); statement.clear()) {
+      do {
+        ++line_;
+        const std::size_t end = text_.find('\n');
+        statement += (statement.empty() ? "" : " ") + std::string(trimmed(text_.substr(0, end)));
+        text_.remove_prefix(end == std::string_view::npos ? text_.size() : end + 1);
+      } while (goes_on(statement));
+      read_line(statement);
     }
     if (!open_.empty())
       throw InputError(fmt::format("{}:{}:1: the text ends within a region", path_, line_));
@@ -116,6 +119,13 @@ class StableHloReader {
     std::set<std::string, std::less<>> names{};  ///< defined in it: `inlined`'s name precedes them
   };
 
+  /// Whether the next line is part of the statement: of the arguments of a function, or types.
+  bool goes_on(std::string_view statement) const {
+    const std::string_view next = trimmed(text_.substr(0, text_.find('\n')));
+    return next.starts_with(": ") || next.starts_with("-> ") ||
+           (statement.find("func.func") != std::string_view::npos && !text_.empty() &&
+            std::ranges::count(statement, '(') > std::ranges::count(statement, ')'));
+  }
   void read_line(std::string_view line);
   void begin_function(std::string_view line);
   void begin_region(std::string_view line);
