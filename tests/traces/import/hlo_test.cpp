@@ -138,11 +138,12 @@ module @f {
       %x: tensor<8x16xf32> {my.name = "x of two"},
       %y: tensor<16x4xf32>)
       -> tensor<8x4xf32> {
-    % 0 = stablehlo.dot_general % x, % y,
-      contracting_dims = [1] x[0] : (tensor<8x16xf32>, tensor<16x4xf32>)->tensor<8x4xf32> return % 0
-        : tensor<8x4xf32>
+    %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0]
+      : (tensor<8x16xf32>, tensor<16x4xf32>)
+      -> tensor<8x4xf32>
+    return %0 : tensor<8x4xf32>
   }
-  }
+}
 )")
                           .graph;
     REQUIRE(g.num_ops() == 3);
