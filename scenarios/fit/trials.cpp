@@ -12,6 +12,7 @@ namespace {
 constexpr std::int64_t prompt_part = 512;  ///< tokens of a pass over a prompt: llama.cpp's n_ubatch
 constexpr std::size_t parts_in_flight = 4;  ///< llama.cpp's GGML_SCHED_MAX_COPIES
 constexpr std::int64_t least_copied = 32;   ///< tokens of a pass with copies of host weights
+constexpr double rule_of_decode = 0.4;      ///< as Release::decode, where a type says nothing
 constexpr Bytes no_limit{std::int64_t{1} << 50U};
 
 /// Numbers of current releases, which replace those of a device type; 0: its own stay.
@@ -31,7 +32,10 @@ constexpr std::array<Release, 3> releases = {
 std::shared_ptr<const DeviceModel> under(const Release& release, const DeviceModel& gpu) {
   auto model = std::make_shared<DeviceModel>(gpu);
   if (release.gemv.fp16 > 0.0) model->gemv = release.gemv;
-  if (release.decode > 0.0) model->attention_decode = release.decode;
+  if (release.decode > 0.0)
+    model->attention_decode = release.decode;
+  else if (model->attention_decode == 0.0)
+    model->attention_decode = rule_of_decode;
   // The launch of a CUDA graph's kernel. Chips for data centres take longer: capabilities 6.0
   // to 10.0.
   const double capability = gpu.compute_capability;

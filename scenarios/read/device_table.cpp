@@ -317,34 +317,36 @@ Value with_base(const std::string& name, Value device,
   return device;
 }
 
-/// `device`, named `name`, as llama.cpp drives it: with the numbers of the measured type that it
-/// names at `llamacpp`, and with that one's ratio of the peak in 16 bits to that of FP32.
+/// `device`, named `name`, with the numbers of the measured type that it names at `llamacpp`.
 Value under_llama_cpp(const std::string& name, const Value& device,
                       const std::map<std::string, Value>& earlier) {
   const Value& like = *find(device, "llamacpp");
   Value under{.text = {}, .where = like.where, .children = {{"base", like}}};
-  const auto add = [&](Value& to, std::string key, std::string text) {
-    to.children.emplace_back(std::move(key), Value{.text = std::move(text), .where = like.where});
+  const auto add = [&](std::string key, std::string text) {
+    under.children.emplace_back(std::move(key),
+                                Value{.text = std::move(text), .where = like.where});
   };
-  add(under, "source", fmt::format("{} under llama.cpp", name));
-  add(under, "fitted", numbers_of_another + like.text);
+  add("source", fmt::format("{} under llama.cpp", name));
+  add("fitted", numbers_of_another + like.text);
   for (const char* key : {"compute_capability", "bandwidth", "memory", "processors", "peak"})
     if (const Value* own = find(device, key)) under.children.emplace_back(key, *own);
-  const auto rate = [](const Value& peak, const char* format) {
-    const Value* text = find(peak, format);
-    const auto parsed = text != nullptr ? parse_flop_rate(text->text) : std::nullopt;
-    return parsed ? parsed->flop_per_second : 0.0;
+  return with_base(name, std::move(under), earlier);
+}
+
+/// Shares of peak and bandwidth of `like`, with as many products in 16 bits for each FP32 operation
+/// and as many bytes of the cache in each cycle as there. The clock is that of equal processors.
+void scale_shares(DeviceModel& gpu, const DeviceModel& like) {
+  constexpr double most_decoded = 0.77;
+  const auto fp32 = [](const DeviceModel& m) { return m.at(Precision::fp32).peak.flop_per_second; };
+  const auto cycles_per_byte = [&](const DeviceModel& m) {
+    return fp32(m) / static_cast<double>(m.processors) / m.bandwidth.bytes_per_second;
   };
-  Value merged = with_base(name, std::move(under), earlier);
-  const Value* measured = find(earlier.at(like.text), "peak");
-  for (auto& [key, peak] : merged.children)
-    if (key == "peak" && measured != nullptr && rate(*measured, "fp32") > 0.0)
-      for (auto& [format, own] : peak.children)
-        if (format == "fp16" || format == "bf16")
-          own.text = fmt::format("{:.6g} TFLOP/s",
-                                 std::round(rate(*measured, "fp16") / rate(*measured, "fp32")) *
-                                     rate(peak, "fp32") / 1e12);
-  return merged;
+  if (!(fp32(like) > 0.0) || like.processors == 0 || gpu.processors == 0) return;
+  for (const Precision p : {Precision::fp16, Precision::bf16})
+    if (FlopRate& peak = gpu.at(p).peak; peak > FlopRate{})
+      peak = {std::round(like.at(Precision::fp16).peak.flop_per_second / fp32(like)) * fp32(gpu)};
+  gpu.attention_decode =
+      std::min(most_decoded, like.attention_decode * cycles_per_byte(gpu) / cycles_per_byte(like));
 }
 
 /// The devices of a section, merged with their bases; also stored in `sections`. A type NAME that
@@ -447,13 +449,18 @@ void DeviceTable::add(const Value& section, Mistakes& mistakes) {
       if (key.starts_with("x-")) o.raw(key, "");
     mistakes.attempt([&] { o.finish(); });
     if (new_devices != nullptr)
-      read_kinds<DeviceModel>(with_bases(*new_devices, device_sections, mistakes), "kinds.devices",
-                              {"peak", "bandwidth", "memory"}, read_device_kind, mistakes,
-                              [&](const std::string& name, DeviceModel model) {
-                                model.name = name;
-                                devices[name] =
-                                    std::make_shared<const DeviceModel>(std::move(model));
-                              });
+      read_kinds<DeviceModel>(
+          with_bases(*new_devices, device_sections, mistakes), "kinds.devices",
+          {"peak", "bandwidth", "memory"}, read_device_kind, mistakes,
+          [&](const std::string& name, DeviceModel model) {
+            model.name = name;
+            if (model.fitted.starts_with(numbers_of_another))
+              if (const auto like =
+                      devices.find(model.fitted.substr(std::strlen(numbers_of_another)));
+                  like != devices.end())
+                scale_shares(model, *like->second);
+            devices[name] = std::make_shared<const DeviceModel>(std::move(model));
+          });
     if (new_links != nullptr)
       read_kinds<LinkModel>(
           *new_links, "kinds.links", {"bandwidth"}, read_link_kind, mistakes,

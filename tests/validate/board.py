@@ -93,6 +93,18 @@ class Files(unittest.TestCase):
         self.assertEqual(table.rows[1].line, "f.csv:3:1")
         self.assertEqual(table.odd, [("f.csv:5:1", "f.csv:5:1: 1 values, not 2 as in the header")])
 
+    def test_a_table_is_read_as_programs_write_it(self):
+        table = board.Table('\ufeff"note", "b" ,a\r\n"mine, all","2", 1\r\n', "f.csv")  # as spreadsheets save it
+        self.assertEqual([table.rows[0].whole(name) for name in "ab"], [1, 2])
+        with tempfile.TemporaryDirectory() as folder:
+            for text, why in ((b"gpu\n\xe9\n", "byte 5 is not UTF-8, which tables are in"),
+                              (b"", "no line that names the columns")):
+                with open(os.path.join(folder, "t.csv"), "wb") as file:
+                    file.write(text)
+                result = board.Comparison()
+                self.assertEqual(board.Data(folder, None).read("t.csv", result), [])
+                self.assertEqual(result.skipped, [(f"{folder}/t.csv:1:1", f"{folder}/t.csv:1:1: {why}")])
+
     def test_an_unknown_option_is_named_alone(self):
         error = {"error": "llama has no option 'x' (options: a, b)"}
         result, _ = compared(open_trainings.score_torchtitan, {"measured/torchtitan/training.csv": TITAN}, error)

@@ -49,7 +49,7 @@ class Row:
         self.line = f"{table.path}:{line}:1"
 
     def __getitem__(self, column):
-        return self.fields[self.table.column(column)]
+        return self.fields[self.table.column(column)].strip()
 
     def where(self, column):
         at = self.table.column(column)
@@ -76,14 +76,15 @@ class Table:
 
     def __init__(self, text, path):
         self.path, self.rows, self.odd, self.columns = path, [], [], None
-        reader, line = csv.reader(io.StringIO(text)), 1
+        text, line = text.removeprefix("\ufeff"), 1
+        reader = csv.reader(io.StringIO(text, newline=None), skipinitialspace=True)
         for fields in reader:
             if not fields:
                 pass
             elif self.columns is None:
                 self.columns, self.width = {}, len(fields)
                 for i, name in enumerate(fields):
-                    self.columns.setdefault(name, i)
+                    self.columns.setdefault(name.strip(), i)
             elif len(fields) != self.width:
                 self.odd.append((f"{path}:{line}:1", f"{path}:{line}:1: {len(fields)} values, "
                                                      f"not {self.width} as in the header"))
@@ -168,15 +169,23 @@ class Data:
         """Of a file, packed by zstd or not."""
         if path.endswith(".zst"):
             return self.program.ask([{"ask": "text", "file": path}])[0]["text"]
-        with open(path, encoding="utf-8", newline="") as file:
-            return file.read()
+        try:
+            with open(path, encoding="utf-8", newline="") as file:
+                return file.read()
+        except UnicodeDecodeError as error:
+            raise InputError(f"{path}:1:1: byte {error.start + 1} is not UTF-8, which tables are in") from error
 
     def read(self, file, comparison):
         """The rows of the table in `file` or `file`.zst; none if the folder has neither."""
         path = self.path(file + ".zst") or self.path(file)
         if path is None:
             return []
-        table = Table(self.text(path), path)
+        comparison.files[path] = 0
+        try:
+            table = Table(self.text(path), path)
+        except (InputError, csv.Error) as error:
+            comparison.skip(f"{path}:1:1", str(error))
+            return []
         comparison.files[path] = len(table.rows) + len(table.odd)
         comparison.skipped += table.odd
         return table.rows
@@ -405,11 +414,11 @@ def notes_of(score):
         notes.append(f"each {score.left_out['group']} left out of every choice: mean {percent(score.left_out['mean'])}, "
                      f"median {percent(score.left_out['median'])} of {score.left_out['rows']} rows; "
                      f"free: {score.left_out.get('free', 0)}")
-    else:
+    elif score.rows:
         notes.append("left out: none: all of its rows decided numbers that they are scored with")
     notes.append(f"at hand: mean {percent(score.errors['mean'])}, median {percent(score.errors['median'])}; "
                  f"inferred settings: {len(score.inferred)}"
-                 f"{' (' + '; '.join(score.inferred) + ')' if score.inferred else ''}")
+                 f"{' (' + '; '.join(score.inferred) + ')' if score.inferred else ''}" if score.rows else "no row is compared")
     notes.append(f"fitted to: {score.fitted}")
     if score.baseline["rows"]:
         notes.append(f"baseline: {score.block['baseline']}: mean {percent(score.baseline['mean'])}, "
@@ -539,8 +548,8 @@ def score_blocks(data, names):
     results = run_blocks(data.program, running)
     scores = [Score(known[name], results[name], data) for name in chosen if results[name].files]
     if not scores:
-        raise InputError(f"{data.folder}: none of the files of {', '.join(chosen)}; it should have vtrain/, "
-                         "dlexamples/, papers/ or measured/")
+        raise InputError(f"{data.folder}: no file of {', '.join(names) or 'any benchmark'}; names and columns are those of "
+                         f"{os.path.join(HERE, 'data')}, below vtrain/, dlexamples/, papers/, measured/")
     return scores, [] if names else unasked(scores)
 
 

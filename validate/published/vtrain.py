@@ -7,18 +7,18 @@ from board import Comparison, InputError, Scored, errors_of, facts, median
 from open_trainings import score_bigscience, score_internevo, score_llm_foundry
 from trainings import divided, question_of
 
-FIELDS = ("gpus", "batch", "micro_batch", "hidden", "heads", "layers", "length", "tensor", "data", "pipeline")
+FIELDS = {"gpus": "# GPUs", "batch": "global batch", "micro_batch": "micro batch", "hidden": "hidden size",
+          "heads": "attention heads", "layers": "# layers", "length": "sequence length", "tensor": "tensor parallelism",
+          "data": "data parallelism", "pipeline": "pipeline parallelism"}
 
 
 class Step:
     """A row: a training step of a GPT, as Megatron-LM runs it in half precision."""
 
     def __init__(self, row):
-        columns = list(row.table.columns)
-        first = row.table.column("# GPUs")
-        for i, name in enumerate(FIELDS):
-            setattr(self, name, row.whole(columns[first + i], 1))
-        self.ms, self.line = row.number(columns[first + 10]), row.line
+        for name, column in FIELDS.items():
+            setattr(self, name, row.whole(column, 1))
+        self.ms, self.line = row.number("iteration time (ms)"), row.line
         self.vocabulary, self.recompute, self.loss = 51200, "full", "separate"
         self.micro_batches = self.batch // (self.data * self.micro_batch)
         if self.tensor * self.data * self.pipeline > self.gpus or self.micro_batches < 1:

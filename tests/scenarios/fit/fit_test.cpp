@@ -162,6 +162,36 @@ TEST_SUITE("fit") {
     CHECK(fit_once > 5);
   }
 
+  // Less than 5 % apart is equal; shares that were measured on one GPU differ by as much.
+  TEST_CASE("a GPU that is at least as good in every figure writes no fewer tokens") {
+    const DeviceModels& devices = built_in_devices().devices;
+    std::vector<std::pair<const DeviceModel*, FitAnswer>> gpus;
+    for (const auto& [name, model] : devices) {
+      const auto is_variant = [&, &label = name, &memory = model->memory](const auto& other) {
+        return label.starts_with(other.first + "_") && memory == other.second->memory;
+      };
+      if (model->compute_capability < 6.0 || std::ranges::any_of(devices, is_variant)) continue;
+      gpus.emplace_back(model.get(), fit(fit_question("llama:size=3-8b,num_hidden_layers=1,"
+                                                      "vocab_size=1024",
+                                                      name, "40G", 8192)));
+    }
+    CHECK(gpus.size() > 60);
+    const auto as_good = [](const DeviceModel& a, const DeviceModel& b) {
+      bool good = a.compute_capability == b.compute_capability &&
+                  a.bandwidth.bytes_per_second >= b.bandwidth.bytes_per_second;
+      for (const Precision p : all<Precision>()) good &= a.at(p).peak >= b.at(p).peak;
+      return good;
+    };
+    for (const auto& [a, ways_of_a] : gpus)
+      for (const auto& [b, ways_of_b] : gpus)
+        for (const FitWay& one : ways_of_a.ways)
+          for (const FitWay& other : ways_of_b.ways)
+            if (as_good(*a, *b) && one.name == other.name) {
+              INFO(a->name, ", ", b->name, ": ", one.name);
+              CHECK(one.per_second > 0.95 * other.per_second);
+            }
+  }
+
   TEST_CASE("every way that fits is within memory, and the largest context and batch are exact") {
     FitQuestion q = fit_question(small_llama, "1xrtx_4090,1xrtx_3090", "12M,10M", 2048);
     q.host = 1_GiB;
