@@ -35,7 +35,7 @@ std::shared_ptr<const DeviceModel> under(const Release& release, const DeviceMod
   if (release.decode > 0.0)
     model->attention_decode = release.decode;
   else if (model->attention_decode == 0.0)
-    model->attention_decode = rule_of_decode;
+    model->attention_decode = 0.4;  // where a type says nothing
   // The launch of a CUDA graph's kernel. Chips for data centres take longer: capabilities 6.0
   // to 10.0.
   const double capability = gpu.compute_capability;

@@ -321,13 +321,12 @@ Value with_base(const std::string& name, Value device,
 Value under_llama_cpp(const std::string& name, const Value& device,
                       const std::map<std::string, Value>& earlier) {
   const Value& like = *find(device, "llamacpp");
-  Value under{.text = {}, .where = like.where, .children = {{"base", like}}};
-  const auto add = [&](std::string key, std::string text) {
-    under.children.emplace_back(std::move(key),
-                                Value{.text = std::move(text), .where = like.where});
-  };
-  add("source", fmt::format("{} under llama.cpp", name));
-  add("fitted", numbers_of_another + like.text);
+  const auto text = [&](std::string t) { return Value{.text = std::move(t), .where = like.where}; };
+  Value under{.text = {},
+              .where = like.where,
+              .children = {{"base", like},
+                           {"source", text(fmt::format("{} under llama.cpp", name))},
+                           {"fitted", text(numbers_of_another + like.text)}}};
   for (const char* key : {"compute_capability", "bandwidth", "memory", "processors", "peak"})
     if (const Value* own = find(device, key)) under.children.emplace_back(key, *own);
   return with_base(name, std::move(under), earlier);

@@ -21,6 +21,7 @@ import sys
 import textwrap
 import time
 from dataclasses import dataclass, field, replace
+from statistics import median
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -169,11 +170,8 @@ class Data:
         """Of a file, packed by zstd or not."""
         if path.endswith(".zst"):
             return self.program.ask([{"ask": "text", "file": path}])[0]["text"]
-        try:
-            with open(path, encoding="utf-8", newline="") as file:
-                return file.read()
-        except UnicodeDecodeError as error:
-            raise InputError(f"{path}:1:1: byte {error.start + 1} is not UTF-8, which tables are in") from error
+        with open(path, encoding="utf-8", errors="replace", newline="") as file:
+            return file.read()
 
     def read(self, file, comparison):
         """The rows of the table in `file` or `file`.zst; none if the folder has neither."""
@@ -254,13 +252,6 @@ def run_blocks(program, running):
 
 
 # Scores
-
-
-def median(samples):
-    """The order statistic in the middle; halfway between two."""
-    samples, last = sorted(samples), len(samples) - 1
-    below, above = samples[last // 2], samples[(last + 1) // 2]
-    return below + 0.5 * (above - below)
 
 
 def mean(samples):
