@@ -332,20 +332,23 @@ Value under_llama_cpp(const std::string& name, const Value& device,
   return with_base(name, std::move(under), earlier);
 }
 
-/// Shares of peak and bandwidth of `like`, with as many products in 16 bits for each FP32 operation
-/// and as many bytes of the cache in each cycle as there. The clock is that of equal processors.
-void scale_shares(DeviceModel& gpu, const DeviceModel& like) {
+/// Gives a type with the numbers of another its products in 16 bits for each FP32 operation, and
+/// its bytes of the cache in each cycle. The clock is that of equal processors.
+void scale_shares(DeviceModel& gpu, const DeviceModels& known) {
   constexpr double most_decoded = 0.77;
+  if (!gpu.fitted.starts_with(numbers_of_another)) return;
+  const auto found = known.find(gpu.fitted.substr(std::string_view(numbers_of_another).size()));
+  if (found == known.end()) return;
+  const DeviceModel& like = *found->second;
   const auto fp32 = [](const DeviceModel& m) { return m.at(Precision::fp32).peak.flop_per_second; };
-  const auto cycles_per_byte = [&](const DeviceModel& m) {
+  const auto cycles = [&](const DeviceModel& m) {  // for each byte of the memory
     return fp32(m) / static_cast<double>(m.processors) / m.bandwidth.bytes_per_second;
   };
   if (!(fp32(like) > 0.0) || like.processors == 0 || gpu.processors == 0) return;
   for (const Precision p : {Precision::fp16, Precision::bf16})
     if (FlopRate& peak = gpu.at(p).peak; peak > FlopRate{})
       peak = {std::round(like.at(Precision::fp16).peak.flop_per_second / fp32(like)) * fp32(gpu)};
-  gpu.attention_decode =
-      std::min(most_decoded, like.attention_decode * cycles_per_byte(gpu) / cycles_per_byte(like));
+  gpu.attention_decode = std::min(most_decoded, like.attention_decode * cycles(gpu) / cycles(like));
 }
 
 /// The devices of a section, merged with their bases; also stored in `sections`. A type NAME that
@@ -448,18 +451,14 @@ void DeviceTable::add(const Value& section, Mistakes& mistakes) {
       if (key.starts_with("x-")) o.raw(key, "");
     mistakes.attempt([&] { o.finish(); });
     if (new_devices != nullptr)
-      read_kinds<DeviceModel>(
-          with_bases(*new_devices, device_sections, mistakes), "kinds.devices",
-          {"peak", "bandwidth", "memory"}, read_device_kind, mistakes,
-          [&](const std::string& name, DeviceModel model) {
-            model.name = name;
-            if (model.fitted.starts_with(numbers_of_another))
-              if (const auto like =
-                      devices.find(model.fitted.substr(std::strlen(numbers_of_another)));
-                  like != devices.end())
-                scale_shares(model, *like->second);
-            devices[name] = std::make_shared<const DeviceModel>(std::move(model));
-          });
+      read_kinds<DeviceModel>(with_bases(*new_devices, device_sections, mistakes), "kinds.devices",
+                              {"peak", "bandwidth", "memory"}, read_device_kind, mistakes,
+                              [&](const std::string& name, DeviceModel model) {
+                                model.name = name;
+                                scale_shares(model, devices);
+                                devices[name] =
+                                    std::make_shared<const DeviceModel>(std::move(model));
+                              });
     if (new_links != nullptr)
       read_kinds<LinkModel>(
           *new_links, "kinds.links", {"bandwidth"}, read_link_kind, mistakes,
