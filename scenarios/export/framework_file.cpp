@@ -332,11 +332,16 @@ std::string export_device_map(const ExportTask& task, const Placement& placement
            "placed module by module by search");
   if (best.step.oom) return refusal(task, modules, grouped);
   write_map(task, problem.cluster, device_map(modules, best.device));
-  return fmt::format("{}: step time {}{}\n",
+  std::vector<std::string> peaks;
+  for (const DeviceId d : problem.cluster.devices())
+    peaks.push_back(
+        fmt::format("{} {}", problem.cluster.device(d).name, to_text(best.step.devices[d].peak)));
+  return fmt::format("{}: step time {}{}\npeak memory of the map: {}\n",
                      modules.num_whole == 0
                          ? "no op has a module: the model is whole on one device"
                          : fmt::format("{} whole modules, {}", modules.num_whole, best.how),
-                     to_text(best.step.makespan), price(task, placement, best.step.makespan));
+                     to_text(best.step.makespan), price(task, placement, best.step.makespan),
+                     fmt::join(peaks, ", "));
 }
 
 /// What PyTorch 2.6 cannot run with gloo: of several transfers that start at once it waits for one.
