@@ -123,10 +123,10 @@ class StableHloReader {
   bool goes_on(std::string_view statement) const {
     const std::string_view next = trimmed(text_.substr(0, text_.find('\n')));
     return next.starts_with(": ") || next.starts_with("-> ") ||
-           ((statement.find("func.func") != std::string_view::npos ||
-             statement.find("sdy.manual_computation(") != std::string_view::npos) &&
-            !text_.empty() &&
-            std::ranges::count(statement, '(') > std::ranges::count(statement, ')'));
+           (!text_.empty() && !statement.ends_with('{') &&
+            (statement.find("sdy.manual_computation(") != std::string_view::npos ||
+             (statement.find("func.func") != std::string_view::npos &&
+              std::ranges::count(statement, '(') > std::ranges::count(statement, ')'))));
   }
   void read_line(std::string_view line);
   void begin_function(std::string_view line);
