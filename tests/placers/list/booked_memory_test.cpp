@@ -125,6 +125,15 @@ TEST_SUITE("list scheduler") {
   }
 
   // Both members have an output of 10 B.
+  // All outputs of the group, 10 + 40 B, and the workspace of 50 B.
+  TEST_CASE("if nothing is freed, a group needs its outputs and the workspace of its first op") {
+    for (const Bytes limit : {100_B, 99_B}) {
+      Booked booked(graph_of("a10,t50,c:g -10> .; b10,c:g -40> .; c10,w500"), limit,
+                    {.keep_all = true});
+      CHECK(booked.has_room(*booked.graph.find("a"), gpu0) == (limit == 100_B));
+    }
+  }
+
   TEST_CASE("if nothing is freed, the outputs of a group are reserved until they exist") {
     const SmallOp member{.output = 10_B, .group = "group"};
     Booked booked(small_graph({member, member, {30_B}, {31_B}}), 50_B, {.keep_all = true});
