@@ -18,7 +18,6 @@ class SearchSpace {
   /// Units that can be on more than one device, ascending, hence in topological order of their
   /// first ops.
   std::span<const UnitId> movable() const { return movable_; }
-  bool is_movable(UnitId u) const { return able(u).size() > 1; }
   /// The devices that can run all ops of `u`, ascending.
   std::span<const DeviceId> able(UnitId u) const { return able_[able_of_[u]]; }
   bool can_run(UnitId u, DeviceId d) const;

@@ -79,7 +79,7 @@ SearchSpace::SearchSpace(const Problem& problem) : problem_(problem), units_(pro
   find_neighbours();
   find_able();
   for (const UnitId u : units_.units())
-    if (is_movable(u)) movable_.push_back(u);
+    if (able(u).size() > 1) movable_.push_back(u);
 }
 
 bool SearchSpace::can_run(UnitId u, DeviceId d) const {

@@ -19,7 +19,7 @@ constexpr Bytes no_limit{std::int64_t{1} << 50U};
 /// Sources and errors on GPUs and sources left out: notes/fit-against-published.md.
 struct Release {
   GemvNumbers gemv{};
-  double decode = 0.0;  ///< DeviceModel::attention_decode
+  double decode = 0.0;  ///< DeviceModel::attention_decode; 0.4 where that is 0, too
   Duration host{};      ///< for each token
 };
 constexpr std::array<Release, 3> releases = {
@@ -32,10 +32,8 @@ constexpr std::array<Release, 3> releases = {
 std::shared_ptr<const DeviceModel> under(const Release& release, const DeviceModel& gpu) {
   auto model = std::make_shared<DeviceModel>(gpu);
   if (release.gemv.fp16 > 0.0) model->gemv = release.gemv;
-  if (release.decode > 0.0)
-    model->attention_decode = release.decode;
-  else if (model->attention_decode == 0.0)
-    model->attention_decode = 0.4;  // where a type says nothing
+  if (release.decode > 0.0 || model->attention_decode == 0.0)
+    model->attention_decode = std::max(release.decode, 0.4);
   // The launch of a CUDA graph's kernel. Chips for data centres take longer: capabilities 6.0
   // to 10.0.
   const double capability = gpu.compute_capability;

@@ -178,7 +178,7 @@ std::vector<std::pair<std::string, Options::Value>> rank_options(const TrainingJ
   add("sequence_parallel", "true", plan.sequence);
   add("recompute", names, !names.empty());
   const Options::Value* own = given.raw("kernels", "");
-  Options::Value kernels = kernels_of(job.framework, plan.precision, plan.splits_backward(), own);
+  Options::Value kernels = kernels_of(job.framework, plan.precision, plan.sequence, own);
   if (!kernels.text.empty() || !kernels.children.empty())
     options.emplace_back("kernels", std::move(kernels));
   return options;

