@@ -66,12 +66,12 @@ TEST_SUITE("cli export") {
     const auto time = parse_duration(printed.substr(at, printed.find_first_of(",;\n", at) - at));
     REQUIRE(time);
     for (const char* verb :
-         {"simulate r.json --placement map.json ", "place r.json --placer expert:file=map.json "}) {
-      const Json again = json(verb + std::string(cluster));
-      CHECK(again["step_time_us"].get<double>() == doctest::Approx(to_us(*time)).epsilon(1e-3));
-      const Bytes peak{again["devices"][0]["peak_bytes"].get<std::int64_t>()};
-      CHECK(holds(printed, "peak memory of the map: gpu0 " + to_text(peak)));
-    }
+         {"simulate r.json --placement map.json ", "place r.json --placer expert:file=map.json "})
+      CHECK(json(verb + std::string(cluster))["step_time_us"].get<double>() ==
+            doctest::Approx(to_us(*time)).epsilon(1e-3));
+    const Json again = json("simulate r.json --placement map.json " + std::string(cluster));
+    const Bytes peak{again["devices"][0]["peak_bytes"].get<std::int64_t>()};
+    CHECK(holds(printed, "peak memory of the map: gpu0 " + to_text(peak)));
     CHECK(json("simulate r.json --placement stages.json " + std::string(cluster))["step_time_us"]
               .get<double>() > 0);
   }
