@@ -51,7 +51,12 @@ Trace with_options(const FitModel& model, const FitVariant& v,
   if (model.writes && !v.flash && !v.vllm)
     model.generator == "moe" ? set("kernels", "unfused_attention")
                              : set("fused_attention", "false");
-  if (!v.weights.empty() && !model.train) set("weights", v.weights);
+  // llama.cpp's files of gpt-oss, 12.1 and 63.4 GB, have 8 bits beside the experts; Ollama's 16.
+  if (!v.weights.empty() && !model.train)
+    set("weights", v.weights);
+  else if (!v.vllm && model.ollama.empty() && model.weights == "bf16+experts=mxfp4" &&
+           options.raw("weights", "") == nullptr)
+    set("weights", "q8_0+experts=mxfp4");
   if (!v.cache.empty()) set("cache_dtype", v.cache);
   if (v.tensor > 1) set("tensor", std::to_string(v.tensor));
   return load_generated({.name = model.generator, .options = std::move(options)});

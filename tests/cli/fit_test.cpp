@@ -74,6 +74,18 @@ TEST_SUITE("fit") {
         CHECK(!way["name"].get<std::string>().starts_with("tensor"));
   }
 
+  // The file that ggml-org publishes has 12.1 GB, with a table of 201 088 x 2880 in 8.5 bits, which
+  // stays on the host; vLLM runs OpenAI's own, of 13.8 GB.
+  TEST_CASE_FIXTURE(Session,
+                    "gpt-oss is in 8 bits beside its experts for llama.cpp, in 16 for vLLM") {
+    const Json answer = json("fit openai/gpt-oss-20b --gpus 1xrtx_4090 --context 4096");
+    const auto weights = [&](const char* way) {
+      return way_called(answer, way)["memory"][0]["weights_bytes"].get<double>();
+    };
+    CHECK(weights("as is") == doctest::Approx(12.1e9 - 201'088.0 * 2880 * 34 / 32).epsilon(0.002));
+    CHECK(weights("vLLM") == doctest::Approx(13.8e9).epsilon(0.005));
+  }
+
   TEST_CASE_FIXTURE(Session, "no way needs two frameworks") {
     for (const char* model : {"llama:size=3-8b", "llama:size=3-8b,weights=q4_k_m", "mixtral:8x7b"})
       for (const char* gpus : {"1xrtx_3060", "2xrtx_3060 --disk '3.5 GB/s'", "1xp40 --memory 6GB"})
