@@ -87,10 +87,8 @@ FitQuestion question_of(const FitArguments& a) {
   if (q.disk && q.host == Bytes{}) mistakes.add(disk_needs_host);
   if (!a.train && a.lora_rank > 0) mistakes.add("--lora-rank needs --train");
   if (a.train && q.disk) mistakes.add("--disk: in training no weights wait on a disk");
-  mistakes.attempt([&] {
-    q.between = link_of(a.link, "--link", q.links);
-    q.collectives = built_in_devices().links.at(a.link).collectives;
-  });
+  mistakes.attempt([&] { q.between = link_of(a.link, "--link", q.links); });
+  q.link = a.link;
   mistakes.attempt([&] { q.to_host = link_of(a.host_link, "--host-link", q.links); });
   mistakes.attempt([&] { q.host_kind = device_of({a.cpu, "", {}}, "--cpu")->name; });
   mistakes.attempt([&] { q.model = read_fit_model(a.model, a.dtype); });

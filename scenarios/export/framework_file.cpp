@@ -257,6 +257,14 @@ void write_map(const ExportTask& task, const Cluster& cluster,
   write_file(task.path, json.dump(1) + "\n");
 }
 
+/// The table that 'place' prints is that of the placement op by op.
+std::string peaks_of_map(const Cluster& cluster, const StepResult& step) {
+  std::vector<std::string> peaks;
+  for (const DeviceId d : cluster.devices())
+    peaks.push_back(fmt::format("{} {}", cluster.device(d).name, to_text(step.devices[d].peak)));
+  return fmt::format("peak memory of the map: {}\n", fmt::join(peaks, ", "));
+}
+
 /// The map of a placement whose weights wait: a module waits if most of its weights do, and runs on
 /// the map's first GPU, as accelerate's dispatch_model has it. While that GPU is too small, one
 /// module more waits: the one of whose weights the fewest bytes more stay than wait, of several the
@@ -294,7 +302,8 @@ std::string export_waiting(const ExportTask& task, const Placement& placement) {
       write_map(task, problem.cluster, map);
       return fmt::format("{} whole modules, some of whose weights wait: step time {}{}\n",
                          modules.num_whole, to_text(step.makespan),
-                         price(task, placement, step.makespan));
+                         price(task, placement, step.makespan)) +
+             peaks_of_map(problem.cluster, step);
     }
     std::size_t next = device.size();
     for (std::size_t m = 0; m < device.size(); ++m)
@@ -332,16 +341,12 @@ std::string export_device_map(const ExportTask& task, const Placement& placement
            "placed module by module by search");
   if (best.step.oom) return refusal(task, modules, grouped);
   write_map(task, problem.cluster, device_map(modules, best.device));
-  std::vector<std::string> peaks;
-  for (const DeviceId d : problem.cluster.devices())
-    peaks.push_back(
-        fmt::format("{} {}", problem.cluster.device(d).name, to_text(best.step.devices[d].peak)));
-  return fmt::format("{}: step time {}{}\npeak memory of the map: {}\n",
+  return fmt::format("{}: step time {}{}\n",
                      modules.num_whole == 0
                          ? "no op has a module: the model is whole on one device"
                          : fmt::format("{} whole modules, {}", modules.num_whole, best.how),
-                     to_text(best.step.makespan), price(task, placement, best.step.makespan),
-                     fmt::join(peaks, ", "));
+                     to_text(best.step.makespan), price(task, placement, best.step.makespan)) +
+         peaks_of_map(problem.cluster, best.step);
 }
 
 /// What PyTorch 2.6 cannot run with gloo: of several transfers that start at once it waits for one.

@@ -7,6 +7,7 @@
 
 #include "scenarios/fit/trials.h"
 #include "scenarios/read/choice_text.h"
+#include "scenarios/read/device_table.h"
 
 namespace baechi {
 namespace {
@@ -93,6 +94,14 @@ std::vector<FitChange> changes_of(const FitQuestion& q) {
   return all;
 }
 
+/// What runs a way with a change; llama.cpp and vLLM both have caches in 8 bits.
+enum class RunBy : std::uint8_t { llama_cpp, vllm, either, accelerate };
+RunBy run_by(const FitCase& change) {
+  if (change.variant.vllm) return RunBy::vllm;
+  if (change.elsewhere.prefetch) return RunBy::accelerate;
+  return change.variant.cache.empty() ? RunBy::llama_cpp : RunBy::either;
+}
+
 /// Two changes that one framework makes, and of which none replaces the other.
 bool combine(const FitChange& a, const FitChange& b) {
   const auto kind = [](const FitChange& c) {
@@ -102,17 +111,10 @@ bool combine(const FitChange& a, const FitChange& b) {
            : c.change.variant.tensor > 1     ? 3
                                              : 4;
   };
-  if (kind(a) >= kind(b) || (a.change.variant.flash && b.change.variant.flash)) return false;
-  // llama.cpp's formats, kernels and layers on the CPU, or vLLM's.
-  const auto llama_cpp = [](const FitChange& c) {
-    return (!c.change.variant.weights.empty() && !c.change.variant.vllm) ||
-           (c.change.variant.flash && c.change.variant.cache.empty()) ||
-           c.change.elsewhere.layers || c.change.elsewhere.experts > 0;
-  };
-  const auto waits = [](const FitChange& c) {
-    return c.change.variant.vllm || c.change.elsewhere.prefetch;
-  };
-  return !(llama_cpp(a) && waits(b)) && !(waits(a) && llama_cpp(b));
+  const RunBy of_a = run_by(a.change), of_b = run_by(b.change);
+  const bool together = of_a == of_b || (of_a == RunBy::either && of_b != RunBy::accelerate) ||
+                        (of_b == RunBy::either && of_a != RunBy::accelerate);
+  return together && kind(a) < kind(b) && !(a.change.variant.flash && b.change.variant.flash);
 }
 
 std::string upper(std::string text) {
@@ -256,6 +258,12 @@ class Ways {
     answer.ways = std::move(ways_);
     answer.evidence = std::move(trials_.evidence);
     std::ranges::copy(question_.links, std::back_inserter(answer.evidence));
+    const std::string collectives = collectives_over(question_.link);
+    if (std::ranges::any_of(answer.ways, [](const FitWay& w) { return w.variant.tensor > 1; }))
+      answer.evidence.push_back(
+          collectives.empty() ? Evidence{"collectives", "unfitted: rings over the link"}
+                              : Evidence{"collectives " + collectives,
+                                         built_in_devices().collectives.at(collectives).source});
     return answer;
   }
 

@@ -14,7 +14,7 @@ struct FitQuestion {
   std::optional<Link> disk{};        ///< to the host, if weights may wait on it
   std::string host_kind{};           ///< of the device table
   Link between{}, to_host{};
-  std::string collectives{};      ///< type of those over `between`; "": rings
+  std::string link{};             ///< type of `between`
   std::vector<Evidence> links{};  ///< of both
   std::int64_t context = 0, batch = 1, prompt = 512;
   bool train = false;           ///< `batch` samples a step, in 16 bits

@@ -13,13 +13,12 @@ constexpr std::int64_t prompt_part = 512;  ///< tokens of a pass over a prompt: 
 constexpr std::size_t parts_in_flight = 4;  ///< llama.cpp's GGML_SCHED_MAX_COPIES
 constexpr std::int64_t least_copied = 32;   ///< tokens of a pass with copies of host weights
 constexpr double rule_of_decode = 0.4;      ///< as Release::decode, where a type says nothing
-constexpr Bytes no_limit{std::int64_t{1} << 50U};
 
 /// Numbers of current releases, which replace those of a device type; 0: its own stay.
 /// Sources and errors on GPUs and sources left out: notes/fit-against-published.md.
 struct Release {
   GemvNumbers gemv{};
-  double decode = 0.0;  ///< DeviceModel::attention_decode; 0.4 where that is 0, too
+  double decode = 0.0;  ///< DeviceModel::attention_decode; where that is 0, too, the rule's
   Duration host{};      ///< for each token
 };
 constexpr std::array<Release, 3> releases = {
@@ -33,7 +32,7 @@ std::shared_ptr<const DeviceModel> under(const Release& release, const DeviceMod
   auto model = std::make_shared<DeviceModel>(gpu);
   if (release.gemv.fp16 > 0.0) model->gemv = release.gemv;
   if (release.decode > 0.0 || model->attention_decode == 0.0)
-    model->attention_decode = std::max(release.decode, 0.4);
+    model->attention_decode = std::max(release.decode, rule_of_decode);
   // The launch of a CUDA graph's kernel. Chips for data centres take longer: capabilities 6.0
   // to 10.0.
   const double capability = gpu.compute_capability;
@@ -119,6 +118,20 @@ class FitGraphs {
   mutable std::map<std::pair<std::size_t, std::size_t>, Bytes> transient_;
 };
 
+std::string collectives_over(std::string_view link) {
+  constexpr std::array<std::pair<std::string_view, const char*>, 7> measured{
+      {{"pcie4_host", "l40s_nccl"},
+       {"pcie4", "l40s_nccl"},
+       {"pcie5", "rtx_pro_6000_nccl"},
+       {"nvlink3", "a100_nccl"},
+       {"nvlink4", "h100_nccl"},
+       {"nvlink5", "b200_nccl"},
+       {"infinity_fabric", "mi300x_rccl"}}};
+  const auto found =
+      std::ranges::find(measured, link, &std::pair<std::string_view, const char*>::first);
+  return found == measured.end() ? "" : found->second;
+}
+
 FitTrials::FitTrials(const FitQuestion& question) : question_(question) {
   ClusterChoice cluster;
   for (DeviceChoice group : question.gpus) {
@@ -134,20 +147,19 @@ FitTrials::FitTrials(const FitQuestion& question) : question_(question) {
   }
   // A home for each GPU: each has lanes of its own to the host, on which weights come.
   DeviceChoice host{.count = gpus_, .name = "host", .kind = question.host_kind};
-  host.memory = no_limit;
+  host.memory = unlimited_memory;
   if (const auto found = built_in_devices().devices.find(host.kind);
       found != built_in_devices().devices.end())
     host.model = found->second;
   const std::size_t at = cluster.devices.size();
   cluster.devices.push_back(std::move(host));
   cluster.link = question.between;
-  if (!question.collectives.empty())
-    cluster.collectives =
-        make_collectives(built_in_devices().collectives.at(question.collectives).section);
+  if (const std::string measured = collectives_over(question.link); !measured.empty())
+    cluster.collectives = make_collectives(built_in_devices().collectives.at(measured).section);
   for (std::size_t g = 0; g < at; ++g)
     cluster.links.push_back({.from = g, .to = at, .link = question.to_host});
   if (question.disk) {
-    cluster.devices.push_back({.name = "disk", .kind = "disk", .memory = no_limit});
+    cluster.devices.push_back({.name = "disk", .kind = "disk", .memory = unlimited_memory});
     cluster.links.push_back({.from = at, .to = at + 1, .link = *question.disk});
   }
   clusters_.fill(cluster);
@@ -250,8 +262,8 @@ Bytes FitTrials::waiting_bytes(const FitGraphs& graphs, std::size_t count) {
 
 Bytes FitTrials::lacks_on_host(const FitCase& asked, const FitGraphs& graphs, std::size_t count,
                                std::vector<bool>* on_disk) const {
-  Bytes over = graphs.on_host - question_.host;
-  for (std::int64_t r = 0; r < asked.variant.tensor; ++r) over += waiting_bytes(graphs, count);
+  Bytes over = graphs.on_host - question_.host +
+               Bytes{asked.variant.tensor * waiting_bytes(graphs, count).count};
   if (!question_.disk || over <= Bytes{} || count == 0) return over;
   const std::vector<bool> waits = which_wait(graphs, count);
   Bytes largest;

@@ -21,6 +21,10 @@ struct FitCase {
   Elsewhere elsewhere{};
 };
 
+/// The type of collectives in devices.yaml that was measured over such links; "": none was.
+/// Through host memory they are taken to be as fast as peer to peer over the same bus.
+std::string collectives_over(std::string_view link);
+
 class FitTrials {
  public:
   explicit FitTrials(const FitQuestion& question);

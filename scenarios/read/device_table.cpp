@@ -265,7 +265,6 @@ LinkModel read_link_kind(Options& o) {
   LinkModel model;
   model.link.bandwidth = o.get("bandwidth", Bandwidth{}, "of one direction");
   model.link.latency = o.get("latency", Duration{}, "added to each transfer");
-  model.collectives = o.get("collectives", "", "type of collectives over such links, for 'fit'");
   model.source = o.get("source", "", "where the figures are from");
   model.fitted =
       o.get("fitted", "", "what the numbers were fitted to, and the error on other rows");

@@ -9,7 +9,6 @@ namespace baechi {
 
 struct LinkModel {
   Link link{};
-  std::string collectives;  ///< type of those over such links; "": none was measured
   std::string source, fitted;
 };
 

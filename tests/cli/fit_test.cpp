@@ -87,17 +87,30 @@ TEST_SUITE("fit") {
   }
 
   TEST_CASE_FIXTURE(Session, "no way needs two frameworks") {
+    std::set<std::string> seen;
     for (const char* model : {"llama:size=3-8b", "llama:size=3-8b,weights=q4_k_m", "mixtral:8x7b"})
-      for (const char* gpus : {"1xrtx_3060", "2xrtx_3060 --disk '3.5 GB/s'", "1xp40 --memory 6GB"})
-        for (const Json& way :
-             json(fmt::format("fit {} --gpus {} --cpu-memory 100GB", model, gpus))["ways"]) {
+      for (const char* gpus :
+           {"2xrtx_3060 --cpu-memory 100GB", "1xp40 --memory 6GB --cpu-memory 60GB",
+            "2xrtx_3060 --memory 4GB --cpu-memory 5GB --disk '3.5 GB/s'"})
+        for (const Json& way : json(fmt::format("fit {} --gpus {}", model, gpus))["ways"]) {
+          if (way["fits"] == false) continue;
           const std::string name = way["name"], command = way["command"];
+          CAPTURE(name);
           CAPTURE(command);
+          const std::string by = holds(command, "vllm serve")            ? "vLLM"
+                                 : holds(command, "--export accelerate") ? "accelerate"
+                                                                         : "llama.cpp";
+          const bool shared = holds(name, "tensor") || holds(name, "fp8");
           if (holds(name, "_k") || holds(name, "on the CPU") || holds(model, "q4_k"))
-            CHECK(!holds(command, "vllm"));
-          if (holds(name, "tensor") || holds(name, "fp8") || holds(name, "offload"))
-            CHECK(!holds(command, "llama"));
+            CHECK(by == "llama.cpp");
+          if (shared) CHECK(by == "vLLM");
+          if (holds(name, "offload")) CHECK(by != "llama.cpp");
+          if (by == "accelerate") CHECK(!holds(name, " + "));
+          seen.insert(by + (shared ? " shared" : "") + (holds(name, "offload") ? " offload" : ""));
         }
+    for (const char* kind :
+         {"llama.cpp", "vLLM", "vLLM offload", "vLLM shared", "accelerate offload"})
+      CHECK(seen.contains(kind));
   }
 
   TEST_CASE_FIXTURE(Session, "a model is asked by the name that Hugging Face or Ollama gives it") {
