@@ -65,13 +65,15 @@ TEST_SUITE("fit") {
     refuses("fit llama:size=3-8b --gpus 2xrtx_3090 --context 4096 --export llamacpp -o out --way 3",
             "llamacpp cannot say that GPUs share layers");
     // Mixtral has 46 702 792 704 numbers. All GPUs have its 32 routers of 8 x 4096 and 65 norms.
-    for (const Json& gpu : way_called(json("fit mixtral:8x7b --gpus 4xl40s"), "tensor 4")["memory"])
+    const Json experts = json("fit mixtral:8x7b --gpus 4xl40s");
+    for (const Json& gpu : way_called(experts, "tensor 4")["memory"])
       CHECK(gpu["weights_bytes"] ==
             2 * (46'702'792'704 - 1'048'576 - 266'240) / 4 + 2 * (1'048'576 + 266'240));
     // Three do not divide 32 heads, and GPUs that differ do not share layers.
-    for (const char* gpus : {"3xrtx_3090", "1xrtx_3090,1xrtx_4090"})
-      for (const Json& way : json(fmt::format("fit llama:size=3-8b --gpus {}", gpus))["ways"])
-        CHECK(!way["name"].get<std::string>().starts_with("tensor"));
+    for (const char* gpus : {"3xrtx_3090", "1xrtx_3090,1xrtx_4090"}) {
+      const Json ways = json(fmt::format("fit llama:size=3-8b --gpus {}", gpus))["ways"];
+      for (const Json& way : ways) CHECK(!way["name"].get<std::string>().starts_with("tensor"));
+    }
   }
 
   // The file that ggml-org publishes has 12.1 GB, with a table of 201 088 x 2880 in 8.5 bits, which
@@ -91,8 +93,9 @@ TEST_SUITE("fit") {
     for (const char* model : {"llama:size=3-8b", "llama:size=3-8b,weights=q4_k_m", "mixtral:8x7b"})
       for (const char* gpus :
            {"2xrtx_3060 --cpu-memory 100GB", "1xp40 --memory 6GB --cpu-memory 60GB",
-            "2xrtx_3060 --memory 4GB --cpu-memory 5GB --disk '3.5 GB/s'"})
-        for (const Json& way : json(fmt::format("fit {} --gpus {}", model, gpus))["ways"]) {
+            "2xrtx_3060 --memory 4GB --cpu-memory 5GB --disk '3.5 GB/s'"}) {
+        const Json ways = json(fmt::format("fit {} --gpus {}", model, gpus))["ways"];
+        for (const Json& way : ways) {
           if (way["fits"] == false) continue;
           const std::string name = way["name"], command = way["command"];
           CAPTURE(name);
@@ -108,6 +111,7 @@ TEST_SUITE("fit") {
           if (by == "accelerate") CHECK(!holds(name, " + "));
           seen.insert(by + (shared ? " shared" : "") + (holds(name, "offload") ? " offload" : ""));
         }
+      }
     for (const char* kind :
          {"llama.cpp", "vLLM", "vLLM offload", "vLLM shared", "accelerate offload"})
       CHECK(seen.contains(kind));
