@@ -122,7 +122,7 @@ std::string table_data(const ResultTable& table) {
       dump_text(rows));
 }
 
-std::vector<std::string_view> lines_of(std::string_view text) {
+std::vector<std::string_view> views_of_lines(std::string_view text) {
   std::vector<std::string_view> lines;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
@@ -204,7 +204,7 @@ class Steps {
 
   void need_name(std::size_t graph, std::size_t number) {
     if (graph != graph_of_lines_) {
-      lines_ = lines_of(results_.graphs[graph].op_names);
+      lines_ = views_of_lines(results_.graphs[graph].op_names);
       graph_of_lines_ = graph;
     }
     if (number >= lines_.size()) return;

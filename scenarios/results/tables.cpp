@@ -6,10 +6,10 @@
 namespace baechi {
 namespace {
 
-using Reader = std::function<std::optional<double>(const std::string&)>;
+using ValueParser = std::function<std::optional<double>(const std::string&)>;
 
-std::vector<Reader> readers() {
-  const auto reader = [](auto parse, auto number) -> Reader {
+std::vector<ValueParser> value_parsers() {
+  const auto reader = [](auto parse, auto number) -> ValueParser {
     return [=](const std::string& text) -> std::optional<double> {
       const auto value = parse(text);
       return value ? std::optional(static_cast<double>(number(*value))) : std::nullopt;
@@ -194,10 +194,10 @@ std::string digits(std::optional<double> value) {
 
 AxisScale axis_scale(std::span<const std::string> values) {
   AxisScale scale;
-  for (const Reader& reader : readers()) {
+  for (const ValueParser& parse : value_parsers()) {
     scale.at.clear();
     for (const std::string& value : values)
-      if (const auto number = reader(value); number && std::isfinite(*number))
+      if (const auto number = parse(value); number && std::isfinite(*number))
         scale.at.push_back(*number);
     const std::set<double> distinct(scale.at.begin(), scale.at.end());
     if (values.size() < 2 || distinct.size() != values.size()) continue;
