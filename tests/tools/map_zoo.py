@@ -2,7 +2,7 @@
 import torch
 import torch.nn.functional as F
 from torch import nn
-from torch_zoo import Lambda
+from torch_zoo import Lambda, named
 
 D = 64
 
@@ -31,28 +31,8 @@ def joined(join, width=D):
     return Lambda(run, stem=lin(), left=tower(), right=tower(), head=lin(width, 10))
 
 
-def plus(batch):
-    return joined(lambda a, b: a + b), rows(batch)
-
-
-def cat(batch):
-    return joined(lambda a, b: torch.cat([a, b], -1), 2 * D), rows(batch)
-
-
-def matmul(batch):
-    return joined(lambda a, b: a @ b.transpose(1, 2), 8), rows(batch)
-
-
-def sliced(batch):
-    return joined(lambda a, b: a + b[:, :1]), rows(batch)
-
-
 def block():
     return Lambda(lambda s, x: x + s.fc2(F.gelu(s.fc1(s.norm(x)))), fc1=lin(D, 4 * D), fc2=lin(4 * D, D), norm=nn.LayerNorm(D))
-
-
-def residual(batch):
-    return nn.Sequential(lin(), *[block() for _ in range(4)], lin(D, 10)), rows(batch)
 
 
 def siblings(batch):
@@ -63,10 +43,6 @@ def siblings(batch):
         x = x + self.b(x)
         return self.head(x)
     return Lambda(run, stem=lin(), a=tower(2), b=tower(2), head=lin(D, 10)), rows(batch)
-
-
-def siamese(batch):
-    return Lambda(lambda s, x, y: s.head(torch.abs(s.tower(x) - s.tower(y))), tower=tower(4), head=lin(D, 1)), rows(batch) + rows(batch)
 
 
 def attend():
@@ -137,10 +113,6 @@ def experts():
     return Lambda(run, gate=lin(D, 3), experts=nn.ModuleList([block() for _ in range(3)]))
 
 
-def moe(batch):
-    return nn.Sequential(lin(), experts(), experts(), lin(D, 10)), rows(batch)
-
-
 def tied(batch):
     model = Lambda(lambda s, ids: s.head(s.body(s.embed(ids))), embed=nn.Embedding(100, D), body=nn.Sequential(block(), block()),
                    head=nn.Linear(D, 100, False))
@@ -155,14 +127,6 @@ def outputs(join):
     return Lambda(run, stem=tower(2), a=tower(2), b=tower(2))
 
 
-def list_output(batch):
-    return outputs(lambda a, b: [a, b]), rows(batch)
-
-
-def dict_output(batch):
-    return outputs(lambda a, b: {"a": a, "b": b}), rows(batch)
-
-
 def tuple_inside(batch):
     """A module of two outputs, both read outside."""
     def run(self, x):
@@ -171,28 +135,12 @@ def tuple_inside(batch):
     return Lambda(run, pair=Lambda(lambda s, x: (s.a(x), s.b(x)), a=tower(2), b=tower(2)), head=lin(D, 10)), rows(batch)
 
 
-def buffers(batch):
-    return Lambda(lambda s, x: s.head(s.b(s.a(x) * s.scale)), scale=torch.ones(D), a=tower(2), b=tower(2), head=lin(D, 10)), rows(batch)
-
-
-def called_twice(batch):
-    return Lambda(lambda s, x: s.b(s.shared(s.a(s.shared(x)))), a=lin(), shared=block(), b=lin()), rows(batch)
-
-
 def in_place():
     return Lambda(lambda s, x: s.fc(s.relu(x)), relu=nn.ReLU(inplace=True), fc=lin())
 
 
-def in_place_head(batch):
-    return nn.Sequential(lin(), in_place(), in_place(), lin(D, 10)), rows(batch)
-
-
 def scaled():
     return Lambda(lambda s, x: s.fc2(F.relu(s.fc1(x))) * s.scale, scale=nn.Parameter(torch.ones(1)), fc1=lin(D, 4 * D), fc2=lin(4 * D, D))
-
-
-def own_scalar(batch):
-    return nn.Sequential(scaled(), scaled(), lin(D, 5)), rows(batch)
 
 
 def vit(batch):
@@ -218,18 +166,6 @@ def constant(make):
     return Lambda(lambda s, x: s.second(s.first(x)) + make(s, x), first=lin(), second=lin())
 
 
-def on_its_device(batch):
-    return constant(lambda _, x: torch.arange(D, device=x.device)), rows(batch)
-
-
-def zeros_like_it(batch):
-    return constant(lambda _, x: torch.zeros_like(x)), {"x": rows(batch)[0]}
-
-
-def where_weights_are(batch):
-    return constant(lambda model, _: torch.arange(D, device=next(model.parameters()).device)), rows(batch)
-
-
 def queries(batch):
     """A learned table and a buffer that the root passes to inner modules: keys of their own, which hooks move."""
     def inner(self, q, x):
@@ -240,6 +176,22 @@ def queries(batch):
                   head=lin(D, 10)), rows(batch)
 
 
-ALL = [plus, cat, matmul, sliced, residual, siblings, siamese, encoder_decoder, unet, pool_skip, dictionaries, moe, tied,
-       list_output, dict_output, tuple_inside, buffers, called_twice, in_place_head, own_scalar, vit, clip,
-       on_its_device, zeros_like_it, where_weights_are, queries]
+MODELS = {
+    "plus": lambda batch: (joined(lambda a, b: a + b), rows(batch)),
+    "cat": lambda batch: (joined(lambda a, b: torch.cat([a, b], -1), 2 * D), rows(batch)),
+    "matmul": lambda batch: (joined(lambda a, b: a @ b.transpose(1, 2), 8), rows(batch)),
+    "sliced": lambda batch: (joined(lambda a, b: a + b[:, :1]), rows(batch)),
+    "residual": lambda batch: (nn.Sequential(lin(), *[block() for _ in range(4)], lin(D, 10)), rows(batch)),
+    "siamese": lambda batch: (Lambda(lambda s, x, y: s.head(torch.abs(s.tower(x) - s.tower(y))), tower=tower(4), head=lin(D, 1)), rows(batch) + rows(batch)),
+    "moe": lambda batch: (nn.Sequential(lin(), experts(), experts(), lin(D, 10)), rows(batch)),
+    "list_output": lambda batch: (outputs(lambda a, b: [a, b]), rows(batch)),
+    "dict_output": lambda batch: (outputs(lambda a, b: {"a": a, "b": b}), rows(batch)),
+    "buffers": lambda batch: (Lambda(lambda s, x: s.head(s.b(s.a(x) * s.scale)), scale=torch.ones(D), a=tower(2), b=tower(2), head=lin(D, 10)), rows(batch)),
+    "called_twice": lambda batch: (Lambda(lambda s, x: s.b(s.shared(s.a(s.shared(x)))), a=lin(), shared=block(), b=lin()), rows(batch)),
+    "in_place_head": lambda batch: (nn.Sequential(lin(), in_place(), in_place(), lin(D, 10)), rows(batch)),
+    "own_scalar": lambda batch: (nn.Sequential(scaled(), scaled(), lin(D, 5)), rows(batch)),
+    "on_its_device": lambda batch: (constant(lambda _, x: torch.arange(D, device=x.device)), rows(batch)),
+    "zeros_like_it": lambda batch: (constant(lambda _, x: torch.zeros_like(x)), {"x": rows(batch)[0]}),
+    "where_weights_are": lambda batch: (constant(lambda model, _: torch.arange(D, device=next(model.parameters()).device)), rows(batch)),
+}
+ALL = named(MODELS) + [siblings, encoder_decoder, unet, pool_skip, dictionaries, tied, tuple_inside, vit, clip, queries]

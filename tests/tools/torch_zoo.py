@@ -50,24 +50,6 @@ def mlp(b):
     return nn.Sequential(lin(), nn.ReLU(), lin(D, 4)), (rows(b),)
 
 
-def nested_sequential(b):
-    return nn.Sequential(nn.Sequential(lin(), nn.GELU()), nn.Sequential(lin(), nn.LayerNorm(D))), (rows(b),)
-
-
-def conv_net(b):
-    return nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(inplace=True), nn.MaxPool2d(2),
-                         nn.Conv2d(8, 8, 3, groups=4, stride=2), nn.AdaptiveAvgPool2d(1), nn.Flatten(), lin(8, 4)), (rows(b, 3, 16, 16),)
-
-
-def transposed(b):
-    return nn.Sequential(nn.Conv2d(3, 8, 3, 2, 1), nn.SiLU(), nn.ConvTranspose2d(8, 3, 4, 2, 1)), (rows(b, 3, 16, 16),)
-
-
-def conv_1d_3d(b):
-    return Lambda(lambda s, x, y: s.a(x).sum() + s.b(y).sum(), a=nn.Conv1d(4, 8, 3), b=nn.Conv3d(2, 4, 2)), (
-        rows(b, 4, 16), rows(b, 2, 4, 4, 4))
-
-
 def u_net(b):
     def run(s, x):
         a = F.relu(s.down1(x))
@@ -111,19 +93,10 @@ def vit(b):
     return Lambda(run, patch=nn.Conv2d(3, D, 4, 4), cls=par(1, 1, D), places=par(1, 5, D), block=Block(), head=lin(D, 3)), (rows(b, 3, 8, 8),)
 
 
-def encoder(b):
-    return Lambda(lambda s, x: s.l(s.t(x).mean(1)), t=nn.TransformerEncoder(nn.TransformerEncoderLayer(D, 4, 64, batch_first=True), 2),
-                  l=lin(D, 5)), (rows(b, 8, D),)
-
-
 def seq2seq(b):
     def run(s, x, y):
         return s.t(x, y, tgt_mask=nn.Transformer.generate_square_subsequent_mask(y.shape[1]).to(y.device))
     return Lambda(run, t=nn.Transformer(D, 4, 1, 1, 64, batch_first=True)), (rows(b, 8, D), rows(b, 8, D))
-
-
-def self_attention(b):
-    return Lambda(lambda s, x: s.a(x, x, x)[0], a=nn.MultiheadAttention(D, 4, batch_first=True)), (rows(b, 8, D),)
 
 
 def fused_attention(b, **k):
@@ -154,32 +127,6 @@ def flex(b):
     return Lambda(run, qkv=lin(D, 3 * D)), (rows(b, 128, D),)
 
 
-def amp_attention(b):
-    model, inputs = fused_attention(b)
-
-    def run(s, x):
-        with torch.autocast(AMP, dtype=torch.bfloat16):
-            return s.m(x).float()
-    return Lambda(run, m=model), inputs
-
-
-def stacked_experts(b):
-    return Lambda(lambda s, x: sum(s.a(x) @ s.w[e] for e in range(4)), a=lin(), w=par(4, D, D)), (rows(b),)
-
-
-def weights_by_views(b):
-    return Lambda(lambda s, x: F.linear(x @ s.w.t(), s.w.view(D, D)) + s.c.expand(x.shape[0], -1), w=par(D, D), c=par(1, D)), (rows(b),)
-
-
-def einsum(b):
-    return Lambda(lambda s, x: torch.einsum("bd,edf->bef", x, s.w).sum(), w=par(4, D, D)), (rows(b),)
-
-
-def complex_weights(b):
-    return Lambda(lambda s, x: torch.view_as_real(torch.view_as_complex(s.q(x).reshape(-1, D // 2, 2)) * s.f), q=lin(),
-                  f=par(D // 2, dtype=torch.complex64)), (rows(b),)
-
-
 def rope(b):
     table = torch.polar(torch.ones(8, D // 2), torch.zeros(8, D // 2))
     return Lambda(lambda s, x: torch.view_as_real(torch.view_as_complex(s.q(x).reshape(*x.shape[:-1], -1, 2)) * s.f).flatten(2), q=lin(),
@@ -199,34 +146,6 @@ class Product(torch.autograd.Function):
 
 
 early = Product.apply  # bound before anybody replaces it
-
-
-def own_function(b):
-    return Lambda(lambda s, x: Product.apply(s.a(x), s.w), a=lin(), w=par(D, D)), (rows(b),)
-
-
-def own_function_bound(b):
-    return Lambda(lambda s, x: s.o(early(s.a(x), s.w)), a=lin(), w=par(D, D), o=lin()), (rows(b),)
-
-
-def detached(b):
-    return Lambda(lambda s, x: s.head(s.enc(x).detach()), enc=lin(), head=lin(D, 4)), (rows(b),)
-
-
-def no_grad(b):
-    def run(s, x):
-        with torch.no_grad():
-            x = s.enc(x)
-        return s.head(x)
-    return Lambda(run, enc=lin(), head=lin(D, 4)), (rows(b),)
-
-
-def inference_mode(b):
-    def run(s, x):
-        with torch.inference_mode():
-            x = s.enc(x)
-        return s.head(x.clone())
-    return Lambda(run, enc=lin(), head=lin(D, 4)), (rows(b),)
 
 
 def fixed_point(b):
@@ -249,17 +168,6 @@ def lora(b):
     return model, (rows(b),)
 
 
-def autocast(b):
-    def run(s, x):
-        with torch.autocast(AMP, dtype=torch.bfloat16):
-            return s.head(F.layer_norm(s.enc(x), (D,)) @ s.w).float()
-    return Lambda(run, enc=lin(), w=par(D, D), head=lin(D, 4)), (rows(b),)
-
-
-def half(b):
-    return nn.Sequential(lin(), nn.ReLU(), lin()).to(torch.bfloat16), (rows(b).to(torch.bfloat16),)
-
-
 def recomputed(b):
     def run(s, x):
         for block in s.b:
@@ -277,18 +185,6 @@ def reentrant(b):
     return Lambda(run, a=lin(), b=nn.ModuleList(nn.Sequential(lin(D, 64), nn.GELU(), lin(64, D)) for _ in range(2))), (rows(b),)
 
 
-def dictionary(b):
-    return Lambda(lambda s, batch: {"y": s.l(batch["x"]), "z": None}, l=lin()), ({"x": rows(b)},)
-
-
-def nested(b):
-    return Lambda(lambda s, xy, mask=None, scale=2.0: [s.l(xy[0] + xy[1][0]) * scale], l=lin()), ([rows(b), (rows(b),)], None)
-
-
-def keywords(b):
-    return Lambda(lambda s, *, x, mask=None: s.l(x), l=lin()), {"x": rows(b), "mask": None}
-
-
 @dataclasses.dataclass
 class Batch:
     x: torch.Tensor
@@ -302,25 +198,9 @@ class Output(collections.OrderedDict):
         return self[name]
 
 
-def dataclass(b):
-    return Lambda(lambda s, batch: Batch(s.l(batch.x)), l=lin()), (Batch(rows(b)),)
-
-
-def model_output(b):
-    return Lambda(lambda s, x: Output(logits=s.l(x), hidden=(x,)), l=lin()), (rows(b),), lambda out: out.logits.sum()
-
-
 def named_tuple(b):
     pair = collections.namedtuple("Pair", "a b")
     return Lambda(lambda s, p: pair(s.l(p.a), s.l(p.b)), l=lin()), (pair(rows(b), rows(b)),)
-
-
-def compiled(b):
-    return torch.compile(mlp(b)[0]), (rows(b),)
-
-
-def compiled_inside(b):
-    return Lambda(lambda s, x: s.o(s.m(x)), m=torch.compile(lin()), o=lin()), (rows(b),)
 
 
 def other_first_name(b):
@@ -350,14 +230,6 @@ class Experts(nn.Module):
         return out
 
 
-def routed(b):
-    return Experts(lambda i, mask, n: torch.where(mask[n])[::-1]), (rows(16 * b),)
-
-
-def routed_by_value(b):
-    return Experts(lambda i, mask, n: (i == n).nonzero(as_tuple=True)), (rows(16 * b),)
-
-
 def routed_by_mask(b):
     def run(s, x):
         p, i = s.g(x).softmax(-1).max(-1)
@@ -378,10 +250,6 @@ def routed_to_hit(b):
             out.index_add_(0, t, s.x[e](x[t]) * w[t, k, None])
         return out
     return Lambda(run, g=lin(D, 4), x=nn.ModuleList(lin() for _ in range(4))), (rows(16 * b),)
-
-
-def spectral(b):
-    return nn.Sequential(nn.utils.parametrizations.spectral_norm(lin()), lin()), (rows(b),)
 
 
 def lstm_cell(b):
@@ -408,33 +276,10 @@ def straight_through(b):
     return Lambda(run, e=lin(), c=par(16, D), d=lin()), (rows(b),)
 
 
-def amp_cnn(b):
-    def run(s, x):
-        with torch.autocast(AMP, dtype=torch.bfloat16):
-            return s.m(x).float()
-    return Lambda(run, m=nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Flatten(), lin(8 * 36, 4))), (rows(b, 3, 8, 8),)
-
-
 def conditional(b):
     def run(s, x):
         return torch.cond(x.sum() > 1e9, lambda x: s.small(x), lambda x: s.down(s.up(x)), (x,))
     return Lambda(run, small=lin(), up=lin(D, 64), down=lin(64, D)), (rows(b),)
-
-
-def twice(b):
-    return Lambda(lambda s, x: s.l(F.relu(s.l(x))), l=lin()), (rows(b),)
-
-
-def lstm(b):
-    return Lambda(lambda s, x: s.o(s.r(x)[0][:, -1]), r=nn.LSTM(D, 16, batch_first=True), o=lin(16, 4)), (rows(b, 4, D),)
-
-
-def bag(b):
-    return Lambda(lambda s, x: s.o(s.e(x)), e=nn.EmbeddingBag(50, D, mode="sum"), o=lin()), (ids(b),)
-
-
-def lazy(b):
-    return nn.Sequential(nn.LazyLinear(16), nn.ReLU(), nn.LazyLinear(4)), (rows(b),)
 
 
 def in_place(b):
@@ -455,40 +300,79 @@ def buffers(b):
     return Lambda(run, a=lin(), cache=torch.zeros(64, D), unused_scale=torch.ones(())), (rows(b),)
 
 
-def unused(b):
-    return Lambda(lambda s, x: s.a(x), a=lin(), b=lin()), (rows(b),)
-
-
-def weight_norm(b):
-    return nn.Sequential(nn.utils.weight_norm(lin()), nn.ReLU(), lin()), (rows(b),)
-
-
-def two_towers(b):
-    return Lambda(lambda s, x, y: (s.a(x) @ s.b(y).t()).softmax(-1), a=mlp(b)[0], b=mlp(b)[0]), (rows(b), rows(b))
-
-
-def checkpoint_amp(b):
-    def run(s, x):
+def amp(model, run=lambda m, x: m(x)):
+    def forward(s, x):
         with torch.autocast(AMP, dtype=torch.bfloat16):
-            return checkpoint(s.m, x, use_reentrant=False).float()
-    return Lambda(run, m=nn.Sequential(lin(), nn.ReLU(), lin())), (rows(b),)
+            return run(s.m, x).float()
+    return Lambda(forward, m=model)
 
 
-def by_value(b):
-    return Lambda(lambda s, x: s.a(x) if x.sum() > 0 else x, a=lin()), (rows(b),)
+def encoder_under(mode):
+    def run(s, x):
+        with mode():
+            x = s.enc(x)
+        return s.head(x.clone())
+    return Lambda(run, enc=lin(), head=lin(D, 4))
 
 
-def by_list(b):
-    return Lambda(lambda s, x: s.a(x)[: int(x.argmax())], a=lin()), (rows(b),)
+# Models of one expression; named() makes functions of them.
+MODELS = {
+    "nested_sequential": lambda b: (nn.Sequential(nn.Sequential(lin(), nn.GELU()), nn.Sequential(lin(), nn.LayerNorm(D))), (rows(b),)),
+    "conv_net": lambda b: (nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(inplace=True), nn.MaxPool2d(2),
+        nn.Conv2d(8, 8, 3, groups=4, stride=2), nn.AdaptiveAvgPool2d(1), nn.Flatten(), lin(8, 4)), (rows(b, 3, 16, 16),)),
+    "transposed": lambda b: (nn.Sequential(nn.Conv2d(3, 8, 3, 2, 1), nn.SiLU(), nn.ConvTranspose2d(8, 3, 4, 2, 1)), (rows(b, 3, 16, 16),)),
+    "conv_1d_3d": lambda b: (Lambda(lambda s, x, y: s.a(x).sum() + s.b(y).sum(), a=nn.Conv1d(4, 8, 3), b=nn.Conv3d(2, 4, 2)), (
+        rows(b, 4, 16), rows(b, 2, 4, 4, 4))),
+    "encoder": lambda b: (Lambda(lambda s, x: s.l(s.t(x).mean(1)), t=nn.TransformerEncoder(nn.TransformerEncoderLayer(D, 4, 64, batch_first=True), 2),
+        l=lin(D, 5)), (rows(b, 8, D),)),
+    "self_attention": lambda b: (Lambda(lambda s, x: s.a(x, x, x)[0], a=nn.MultiheadAttention(D, 4, batch_first=True)), (rows(b, 8, D),)),
+    "stacked_experts": lambda b: (Lambda(lambda s, x: sum(s.a(x) @ s.w[e] for e in range(4)), a=lin(), w=par(4, D, D)), (rows(b),)),
+    "weights_by_views": lambda b: (Lambda(lambda s, x: F.linear(x @ s.w.t(), s.w.view(D, D)) + s.c.expand(x.shape[0], -1), w=par(D, D), c=par(1, D)), (rows(b),)),
+    "einsum": lambda b: (Lambda(lambda s, x: torch.einsum("bd,edf->bef", x, s.w).sum(), w=par(4, D, D)), (rows(b),)),
+    "complex_weights": lambda b: (Lambda(lambda s, x: torch.view_as_real(torch.view_as_complex(s.q(x).reshape(-1, D // 2, 2)) * s.f), q=lin(),
+        f=par(D // 2, dtype=torch.complex64)), (rows(b),)),
+    "own_function": lambda b: (Lambda(lambda s, x: Product.apply(s.a(x), s.w), a=lin(), w=par(D, D)), (rows(b),)),
+    "own_function_bound": lambda b: (Lambda(lambda s, x: s.o(early(s.a(x), s.w)), a=lin(), w=par(D, D), o=lin()), (rows(b),)),
+    "detached": lambda b: (Lambda(lambda s, x: s.head(s.enc(x).detach()), enc=lin(), head=lin(D, 4)), (rows(b),)),
+    "no_grad": lambda b: (encoder_under(torch.no_grad), (rows(b),)),
+    "inference_mode": lambda b: (encoder_under(torch.inference_mode), (rows(b),)),
+    "autocast": lambda b: (amp(Lambda(lambda s, x: s.head(F.layer_norm(s.enc(x), (D,)) @ s.w), enc=lin(), w=par(D, D), head=lin(D, 4))), (rows(b),)),
+    "amp_attention": lambda b: (amp(fused_attention(b)[0]), fused_attention(b)[1]),
+    "amp_cnn": lambda b: (amp(nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Flatten(), lin(8 * 36, 4))), (rows(b, 3, 8, 8),)),
+    "checkpoint_amp": lambda b: (amp(nn.Sequential(lin(), nn.ReLU(), lin()), lambda m, x: checkpoint(m, x, use_reentrant=False)), (rows(b),)),
+    "half": lambda b: (nn.Sequential(lin(), nn.ReLU(), lin()).to(torch.bfloat16), (rows(b).to(torch.bfloat16),)),
+    "dictionary": lambda b: (Lambda(lambda s, batch: {"y": s.l(batch["x"]), "z": None}, l=lin()), ({"x": rows(b)},)),
+    "nested": lambda b: (Lambda(lambda s, xy, mask=None, scale=2.0: [s.l(xy[0] + xy[1][0]) * scale], l=lin()), ([rows(b), (rows(b),)], None)),
+    "keywords": lambda b: (Lambda(lambda s, *, x, mask=None: s.l(x), l=lin()), {"x": rows(b), "mask": None}),
+    "dataclass": lambda b: (Lambda(lambda s, batch: Batch(s.l(batch.x)), l=lin()), (Batch(rows(b)),)),
+    "model_output": lambda b: (Lambda(lambda s, x: Output(logits=s.l(x), hidden=(x,)), l=lin()), (rows(b),), lambda out: out.logits.sum()),
+    "compiled": lambda b: (torch.compile(mlp(b)[0]), (rows(b),)),
+    "compiled_inside": lambda b: (Lambda(lambda s, x: s.o(s.m(x)), m=torch.compile(lin()), o=lin()), (rows(b),)),
+    "routed": lambda b: (Experts(lambda i, mask, n: torch.where(mask[n])[::-1]), (rows(16 * b),)),
+    "routed_by_value": lambda b: (Experts(lambda i, mask, n: (i == n).nonzero(as_tuple=True)), (rows(16 * b),)),
+    "spectral": lambda b: (nn.Sequential(nn.utils.parametrizations.spectral_norm(lin()), lin()), (rows(b),)),
+    "twice": lambda b: (Lambda(lambda s, x: s.l(F.relu(s.l(x))), l=lin()), (rows(b),)),
+    "lstm": lambda b: (Lambda(lambda s, x: s.o(s.r(x)[0][:, -1]), r=nn.LSTM(D, 16, batch_first=True), o=lin(16, 4)), (rows(b, 4, D),)),
+    "bag": lambda b: (Lambda(lambda s, x: s.o(s.e(x)), e=nn.EmbeddingBag(50, D, mode="sum"), o=lin()), (ids(b),)),
+    "lazy": lambda b: (nn.Sequential(nn.LazyLinear(16), nn.ReLU(), nn.LazyLinear(4)), (rows(b),)),
+    "unused": lambda b: (Lambda(lambda s, x: s.a(x), a=lin(), b=lin()), (rows(b),)),
+    "weight_norm": lambda b: (nn.Sequential(nn.utils.weight_norm(lin()), nn.ReLU(), lin()), (rows(b),)),
+    "two_towers": lambda b: (Lambda(lambda s, x, y: (s.a(x) @ s.b(y).t()).softmax(-1), a=mlp(b)[0], b=mlp(b)[0]), (rows(b), rows(b))),
+}
 
 
-def wrong_shape(b):
-    return lin(3, 4), (rows(b),)
+def named(models):
+    for name, function in models.items():
+        function.__name__ = name
+    return list(models.values())
 
 
-ALL = [mlp, nested_sequential, conv_net, transposed, conv_1d_3d, u_net, gpt, vit, encoder, seq2seq, self_attention, fused_attention,
-       masked_attention, grouped_attention, flex, amp_attention, stacked_experts, weights_by_views, einsum, complex_weights, rope,
-       own_function, own_function_bound, detached, no_grad, inference_mode, fixed_point, frozen, lora, autocast, half, recomputed, reentrant, dictionary, nested,
-       keywords, dataclass, model_output, named_tuple, compiled, compiled_inside, other_first_name, routed, routed_by_value,
-       routed_by_mask, routed_to_hit, spectral, lstm_cell, graph_layer, straight_through, amp_cnn, conditional, twice, lstm, bag, lazy, in_place, buffers, unused, weight_norm, two_towers, checkpoint_amp]
-REFUSED = {by_value: "torch_zoo.py:", by_list: "torch_zoo.py:", wrong_shape: "RuntimeError"}
+ALL = named(MODELS) + [mlp, u_net, gpt, vit, seq2seq, fused_attention, masked_attention, grouped_attention, flex,
+                       rope, fixed_point, frozen, lora, recomputed, reentrant, named_tuple, other_first_name,
+                       routed_by_mask, routed_to_hit, lstm_cell, graph_layer, straight_through, conditional, in_place,
+                       buffers]
+REFUSED = dict(zip(named({
+    "by_value": lambda b: (Lambda(lambda s, x: s.a(x) if x.sum() > 0 else x, a=lin()), (rows(b),)),
+    "by_list": lambda b: (Lambda(lambda s, x: s.a(x)[: int(x.argmax())], a=lin()), (rows(b),)),
+    "wrong_shape": lambda b: (lin(3, 4), (rows(b),)),
+}), ("torch_zoo.py:", "torch_zoo.py:", "RuntimeError")))
