@@ -4,7 +4,7 @@
 
 #include "cli/verbs.h"
 #include "scenarios/read/choice_text.h"
-#include "scenarios/run/experiment.h"
+#include "scenarios/run/platform.h"
 
 namespace baechi {
 
@@ -61,42 +61,8 @@ CLI::IsMember one_of() {
   return CLI::IsMember(std::vector<std::string>(known.begin(), known.end()));
 }
 
-/// The CLUSTER flags as typed; "": not given.
-struct ClusterFlags {
-  std::string devices, kind, memory, memory_fraction, link, bandwidth, latency, transfers,
-      semantics, queue, collectives, cpu_memory, disk, host_link = "pcie4_h2d";
-  bool no_cache = false, no_overlap = false;
-  std::string scenario;
-  std::vector<std::string> sets;  ///< KEY=VALUE: overrides a dotted key of the scenario
-  Bytes reserve{};                ///< of the memory of each device: not for placements
-};
-/// The argument of --reserve. Throws InputError.
-Bytes read_reserve(const std::string& text);
-/// Throws InputError if the file is malformed, or has no placement to `verb`.
-Placement read_placement(const std::string& path, const Problem& problem, std::string_view verb);
-/// What a framework's runtime takes of a GPU besides tensors: the kernels that are loaded take 1 to
-/// 2 GB (Hugging Face, transformers' documentation, "Model training anatomy"). A device of less
-/// than 4 GiB is no GPU to train on, but an example: nothing.
-Bytes usual_reserve(Bytes memory);
 void add_cluster_flags(CLI::App& verb, ClusterFlags& flags);
 
-/// The cluster, engine and transforms of the flags, a scenario or a trace.
-struct Platform {
-  ClusterChoice cluster;
-  EngineOptions engine;
-  std::vector<TransformChoice> transforms{};
-};
-/// Whether a flag other than --scenario describes the cluster.
-bool names_cluster(const ClusterFlags& flags);
-/// Reads the flags or the scenario. Throws InputError with all missing or wrong flags.
-Platform read_platform(const ClusterFlags& flags);
-
-/// A graph (TRACE) on a cluster (CLUSTER).
-struct TraceExperiment {
-  std::string graph_name;
-  Experiment experiment;
-  std::int64_t samples = 1;  ///< per step; 1 if unknown
-};
 /// Reads the trace and builds its experiment. The cluster is
 /// - that of --scenario, with its engine and transforms: the first point of a sweep, which is
 ///   printed on standard error;

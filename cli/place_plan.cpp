@@ -14,53 +14,6 @@ using planners::PlannerAnswer;
 using planners::PlannerInput;
 using planners::StagedPlan;
 
-/// `input` with the devices of the flags instead of its own.
-PlannerInput with_flags(PlannerInput input, const ClusterFlags& flags) {
-  Mistakes mistakes;
-  const auto read = [&](std::string_view flag, const std::string& text, auto parse,
-                        std::string_view example, auto use) {
-    if (text.empty()) return;
-    if (const auto value = parse(text))
-      use(*value);
-    else
-      mistakes.add(fmt::format("{}: '{}' is not {}", flag, text, example));
-  };
-  const auto unknown = [&](std::string_view flag, bool given) {
-    if (given)
-      mistakes.add(fmt::format(
-          "{}: planners only support --devices, --memory, --memory-fraction and --bandwidth",
-          flag));
-  };
-  read("--devices", flags.devices, parse_number<std::int64_t>, "a whole number",
-       [&](std::int64_t count) {
-         if (count < 1 || count > 10'000)
-           mistakes.add(fmt::format("--devices: '{}' is not from 1 to 10000", count));
-         input.devices = count;
-       });
-  read("--memory", flags.memory, parse_bytes, "a size such as '8 GiB'",
-       [&](Bytes memory) { input.memory = static_cast<double>(memory.count); });
-  read("--memory-fraction", flags.memory_fraction, parse_number<double>, "a number in (0, 1]",
-       [&](double fraction) {
-         if (!(fraction > 0.0 && fraction <= 1.0))
-           mistakes.add("--memory-fraction: not a number in (0, 1]");
-         input.memory *= fraction;
-       });
-  read("--bandwidth", flags.bandwidth, parse_bandwidth, "a rate such as '25 GB/s'",
-       [&](Bandwidth b) { input.bandwidth = b.bytes_per_second; });
-  unknown("--kind", !flags.kind.empty());
-  unknown("--link", !flags.link.empty());
-  unknown("--latency", !flags.latency.empty());
-  unknown("--transfers", !flags.transfers.empty());
-  unknown("--semantics", !flags.semantics.empty());
-  unknown("--queue", !flags.queue.empty());
-  unknown("--collectives", !flags.collectives.empty());
-  unknown("--no-cache", flags.no_cache);
-  unknown("--no-overlap", flags.no_overlap);
-  unknown("--scenario", !flags.scenario.empty());
-  mistakes.throw_if_any();
-  return input;
-}
-
 Json planner_stages_json(const PlannerAnswer& answer) {
   Json stages = Json::array();
   const StagedPlan& plan = answer.planned->plan;
@@ -169,7 +122,7 @@ int place_plan(PlanRequest request, const planners::PlannerEntry& entry,
   request.planner.options.set("file", {request.file, "", {}});
   const auto planner = entry.make(request.planner.options);
   request.planner.options.finish();
-  PlannerInput input = with_flags(planners::read_planner_input(request.file), flags);
+  PlannerInput input = with_devices(planners::read_planner_input(request.file), flags);
   PlannerAnswer answer;
   {
     const Stage stage("planning");

@@ -101,19 +101,8 @@ ScenarioFile scenario_of(const WhatIfArguments& arguments) {
   if (!names_cluster(arguments.cluster) && arguments.cluster.scenario.empty())
     return load_scenario(with_data_folder(arguments.source), arguments.cluster.sets);
   Platform platform = read_platform(arguments.cluster);
-  const std::string& path = arguments.source;
-  ScenarioFile file;
-  file.path = path;
-  GraphChoice& graph = file.graphs.emplace_back();
-  graph.file = with_data_folder(path);
-  graph.text = path;
-  file.transforms = {std::move(platform.transforms)};
-  file.clusters = {std::move(platform.cluster)};
-  file.engines = {platform.engine};
-  file.profiles = {{}};
-  file.placers.push_back({});
-  file.placers.back().placer = make_placer("auto");
-  return file;
+  fmt::print(stderr, "{}", platform.note);
+  return scenario_on(std::move(platform), arguments.source);
 }
 
 int what_if(const WhatIfArguments& arguments) {
