@@ -22,6 +22,16 @@ struct FitQuestion {
   Bytes reserve{};              ///< of each GPU, for what is not in the graph
 };
 
+/// The flags of `baechi fit` that ask; "" and 0: not given.
+struct FitWords {
+  std::string model, gpus, memory, cpu_memory, cpu = "cpu_ddr4_2ch", dtype, reserve = "640 MiB";
+  std::string disk, link = "pcie4_host", host_link = "pcie4_h2d";
+  std::int64_t context = 0, batch = 0, prompt = 512, lora_rank = 0;
+  bool train = false;
+};
+/// Throws InputError with all mistakes.
+FitQuestion question_of(const FitWords& words);
+
 /// Memory of one device, in the pass that holds most.
 struct FitMemory {
   std::string device;
