@@ -289,37 +289,12 @@ void print_oom(const Problem& problem, const Placement& placement, const Timelin
   print_json(json);
 }
 
-struct Subject {
-  std::string name;
-  Experiment experiment;
-  ExperimentStep step;
-};
-
-/// The steps of the runs `ids` of the results in a folder, made again of the scenarios in them.
-std::vector<Subject> of_runs(const std::string& folder, const std::vector<std::string>& ids) {
-  const Results results = read_results(folder);
-  const Sweep sweep = sweep_again(results);
-  std::vector<Subject> subjects;
-  for (const std::string& id : ids) {
-    const auto number = parse_number<std::size_t>(id);
-    const auto row = std::ranges::find(results.rows, number, &RunResult::id);
-    if (!number || row == results.rows.end())
-      throw InputError(
-          fmt::format("--run: '{}' is not one of the {} runs of {} (column id of "
-                      "results.csv)",
-                      id, results.rows.size(), folder));
-    subjects.push_back({fmt::format("run {}, {}", id, row->placer),
-                        sweep.experiment(sweep.run(row->id)), step_of(sweep, *row)});
-  }
-  return subjects;
-}
-
-std::vector<Subject> subjects_of(const ExplainArguments& arguments) {
+std::vector<ReplayedRun> subjects_of(const ExplainArguments& arguments) {
   std::vector<std::string> wanted{arguments.run.empty() ? arguments.placement : arguments.run};
   if (!arguments.against.empty()) wanted.push_back(arguments.against);
-  std::vector<Subject> subjects;
+  std::vector<ReplayedRun> subjects;
   if (!arguments.run.empty()) {
-    subjects = of_runs(arguments.trace.path, wanted);
+    subjects = runs_again(arguments.trace.path, wanted);
   } else if (!arguments.placement.empty()) {
     const Experiment experiment = read_experiment(arguments.trace, arguments.cluster).experiment;
     for (const std::string& path : wanted)
@@ -328,7 +303,7 @@ std::vector<Subject> subjects_of(const ExplainArguments& arguments) {
   } else {
     throw InputError("explain needs --placement FILE, or a folder of results and --run ID");
   }
-  for (const Subject& subject : subjects)
+  for (const ReplayedRun& subject : subjects)
     if (subject.experiment.problem().engine.semantics != Semantics::event)
       throw InputError("explain needs engine semantics 'event'");
   return subjects;
@@ -336,27 +311,20 @@ std::vector<Subject> subjects_of(const ExplainArguments& arguments) {
 
 /// Two steps side by side, without memory limits: the kinds of parts of their critical paths add up
 /// to their times, so that the differences add up, too.
-int explain_both(const std::vector<Subject>& subjects, bool as_json) {
+int explain_both(const std::vector<ReplayedRun>& subjects, bool as_json) {
   Json json{{"status", to_text(Status::ok)}}, steps;
   Report table(
       {{"", "critical path"}, {"", subjects[0].name}, {"", subjects[1].name}, {"", "difference"}});
-  std::array<std::array<Duration, num_path_kinds + 1>, 2> times{};  // by kind, then of the step
+  std::array<UnlimitedPathTimes, 2> times{};
   std::string notes;
   for (std::size_t i = 0; i < subjects.size(); ++i) {
-    Problem problem = subjects[i].step.problem();
+    const Problem problem = subjects[i].step.problem();
     if (const auto oom = subjects[i].step.simulate().oom) {
       json["status"] = to_text(Status::oom);
       notes += fmt::format("{}: {}\n", subjects[i].name,
                            red(sentence(*oom, problem, subjects[i].step.placement())));
     }
-    problem.engine.enforce_memory = false;
-    Timeline timeline;
-    StepObserver* const observers[] = {&timeline};
-    const StepResult result = simulate(problem, subjects[i].step.placement(), observers);
-    for (const PathPart& part :
-         critical_path_of(problem, subjects[i].step.placement(), timeline, result))
-      times[i][static_cast<std::size_t>(part.kind)] += part.length();
-    times[i].back() = result.makespan;
+    times[i] = unlimited_path_times(problem, subjects[i].step.placement());
   }
   const auto line = [&](std::size_t k, std::string_view word, std::string_view meaning) {
     const Duration difference = times[1][k] - times[0][k];
@@ -379,7 +347,7 @@ int explain_both(const std::vector<Subject>& subjects, bool as_json) {
 }
 
 int explain_once(const ExplainArguments& arguments) {
-  const std::vector<Subject> subjects = subjects_of(arguments);
+  const std::vector<ReplayedRun> subjects = subjects_of(arguments);
   const bool as_json = arguments.format == "json";
   if (subjects.size() == 2) return explain_both(subjects, as_json);
   const auto& [name, experiment, step] = subjects.front();

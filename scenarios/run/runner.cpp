@@ -128,6 +128,23 @@ class Batch {
 
 }  // namespace
 
+std::vector<ReplayedRun> runs_again(const std::string& folder, std::span<const std::string> ids) {
+  const Results results = read_results(folder);
+  const Sweep sweep = sweep_again(results);
+  std::vector<ReplayedRun> runs;
+  for (const std::string& id : ids) {
+    const auto number = parse_number<std::size_t>(id);
+    const auto row = std::ranges::find(results.rows, number, &RunResult::id);
+    if (!number || row == results.rows.end())
+      throw InputError(
+          fmt::format("--run: '{}' is not one of the {} runs of {} (column id of results.csv)", id,
+                      results.rows.size(), folder));
+    runs.push_back({fmt::format("run {}, {}", id, row->placer),
+                    sweep.experiment(sweep.run(row->id)), step_of(sweep, *row)});
+  }
+  return runs;
+}
+
 RunResult run_one(const Sweep& sweep, std::size_t id) {
   const Run run = sweep.run(id);
   const Experiment experiment = sweep.experiment(run);

@@ -20,6 +20,14 @@ Sweep sweep_again(const Results& results);
 /// it is placed again. The row's step must have been simulated.
 ExperimentStep step_of(const Sweep& sweep, const RunResult& row);
 
+struct ReplayedRun {
+  std::string name;  ///< "run 3, m_etf", or a file's
+  Experiment experiment;
+  ExperimentStep step;
+};
+/// The steps of the runs `ids` of the results in a folder. Throws InputError, as of the flag --run.
+std::vector<ReplayedRun> runs_again(const std::string& folder, std::span<const std::string> ids);
+
 /// Places and simulates. A placer's InfeasibleError gives Status::infeasible, any other exception
 /// Status::error.
 RunResult run_one(const Sweep& sweep, std::size_t id);

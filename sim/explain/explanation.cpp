@@ -208,6 +208,18 @@ std::vector<PathPart> critical_path_of(const Problem& problem, const Placement& 
   return last == no_op ? std::vector<PathPart>{} : causes.chain(last);
 }
 
+UnlimitedPathTimes unlimited_path_times(const Problem& problem, const Placement& placement) {
+  Problem unlimited{problem.graph, problem.cluster, problem.costs, problem.engine};
+  unlimited.engine.enforce_memory = false;
+  Timeline timeline;
+  const StepResult result = simulate(unlimited, placement, std::array<StepObserver*, 1>{&timeline});
+  UnlimitedPathTimes times{};
+  for (const PathPart& part : critical_path_of(unlimited, placement, timeline, result))
+    times[static_cast<std::size_t>(part.kind)] += part.length();
+  times.back() = result.makespan;
+  return times;
+}
+
 namespace {
 
 class FreeTransfers final : public CostModel {

@@ -58,6 +58,11 @@ class Causes {
 std::vector<PathPart> critical_path_of(const Problem& problem, const Placement& placement,
                                        const Timeline& timeline, const StepResult& step);
 
+/// The critical path of a step without memory limits, by PathKind; last the step time, which these
+/// add up to.
+using UnlimitedPathTimes = std::array<Duration, num_path_kinds + 1>;
+UnlimitedPathTimes unlimited_path_times(const Problem& problem, const Placement& placement);
+
 /// Idle time of a device by cause. All times add up to the step.
 struct DeviceIdle {
   Duration busy{};
