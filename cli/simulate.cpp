@@ -83,47 +83,6 @@ nlohmann::ordered_json score_json(const std::string& objective, const Score& sco
           {"deadlock", score.deadlock}};
 }
 
-/// A timeline without the ops of no length that order passes.
-class PassTimeline final : public StepObserver {
- public:
-  explicit PassTimeline(const pipeline::Unrolled& unrolled) : unrolled_(unrolled) {}
-  void on_op(OpId v, DeviceId d, TimePoint start, TimePoint end) override {
-    if (unrolled_.origin[v] != no_op) timeline.on_op(v, d, start, end);
-  }
-  void on_transfer(TensorId t, DeviceId src, DeviceId dst, TimePoint start,
-                   TimePoint end) override {
-    timeline.on_transfer(t, src, dst, start, end);
-  }
-  void on_memory(DeviceId d, const MemoryUse& use, TimePoint at) override {
-    timeline.on_memory(d, use, at);
-  }
-  Timeline timeline;
-
- private:
-  const pipeline::Unrolled& unrolled_;
-};
-
-/// Simulates the pipeline, and writes its timeline to `file` if that is not "".
-PipelineResult stream(const Problem& problem, const Placement& placement,
-                      const PipelineOptions& options, const std::string& file) {
-  const pipeline::Unrolled unrolled = pipeline::unroll(problem, placement, options);
-  PassTimeline passes(unrolled);
-  std::vector<StepObserver*> observers;
-  if (!file.empty()) observers.push_back(&passes);
-  PipelineResult result =
-      pipeline::simulate_pipeline(problem, placement, options, unrolled, observers);
-  if (file.empty()) return result;
-  const pipeline::UnrolledCosts costs(problem.costs, unrolled);
-  StepResult step;
-  step.oom = result.oom;
-  step.makespan = result.makespan;
-  write_file(file, [&](const TextSink& sink) {
-    write_perfetto(sink, {unrolled.graph, problem.cluster, costs, problem.engine}, passes.timeline,
-                   step);
-  });
-  return result;
-}
-
 /// "split        2 colocation groups: 'x' ('a' is on gpu0, 'b' on gpu1), 'y' (...)": the first
 /// three split groups; "" if there are none.
 std::string split_line(const std::vector<SplitGroup>& split, const Problem& problem,
@@ -229,7 +188,12 @@ int simulate_once(const SimulateArguments& arguments) {
     } catch (const InputError& e) {
       throw InputError(std::string("--pipeline: ") + e.what());
     }
-    streamed = stream(problem, placement, *pipeline, arguments.timeline);
+    if (arguments.timeline.empty())
+      streamed = pipeline::simulate_pipeline(problem, placement, *pipeline);
+    else
+      write_file(arguments.timeline, [&](const TextSink& sink) {
+        streamed = pipeline::simulate_drawn(problem, placement, *pipeline, sink);
+      });
   }
 
   const LowerBounds bounds = lower_bounds(problem.graph, problem.cluster, problem.costs);

@@ -3,6 +3,7 @@
 #include "sim/graph/analysis.h"
 #include "sim/objective/objective.h"
 #include "sim/pipeline/steady_state.h"
+#include "sim/report/timeline.h"
 #include "sim/transform/graph_copy.h"
 
 namespace baechi {
@@ -388,6 +389,37 @@ PipelineResult simulate_pipeline(const Problem& problem, const Placement& placem
   Stream stream(problem, unrolled);
   stream.run(observers);
   return stream.result(problem, placement, options);
+}
+
+namespace {
+
+/// A timeline without the ops of no length that order passes.
+class PassTimeline final : public Timeline {
+ public:
+  explicit PassTimeline(const Unrolled& unrolled) : unrolled_(unrolled) {}
+  void on_op(OpId v, DeviceId d, TimePoint start, TimePoint end) override {
+    if (unrolled_.origin[v] != no_op) Timeline::on_op(v, d, start, end);
+  }
+
+ private:
+  const Unrolled& unrolled_;
+};
+
+}  // namespace
+
+PipelineResult simulate_drawn(const Problem& problem, const Placement& placement,
+                              const PipelineOptions& options,
+                              const std::function<void(std::string_view)>& sink) {
+  const Unrolled unrolled = unroll(problem, placement, options);
+  PassTimeline passes(unrolled);
+  const PipelineResult result = simulate_pipeline(problem, placement, options, unrolled,
+                                                  std::array<StepObserver*, 1>{&passes});
+  const UnrolledCosts costs(problem.costs, unrolled);
+  StepResult step;
+  step.oom = result.oom;
+  step.makespan = result.makespan;
+  write_perfetto(sink, {unrolled.graph, problem.cluster, costs, problem.engine}, passes, step);
+  return result;
 }
 
 PipelineResult simulate_few(const Problem& problem, const Placement& placement,

@@ -66,6 +66,10 @@ PipelineResult simulate_pipeline(const Problem& problem, const Placement& placem
 PipelineResult simulate_pipeline(const Problem& problem, const Placement& placement,
                                  const PipelineOptions& options, const Unrolled& unrolled,
                                  std::span<StepObserver* const> observers);
+/// The same, and passes the timeline to `sink` as write_perfetto() does.
+PipelineResult simulate_drawn(const Problem& problem, const Placement& placement,
+                              const PipelineOptions& options,
+                              const std::function<void(std::string_view)>& sink);
 /// The result of simulate_pipeline(), computed from a run of fewer micro-batches if that reaches a
 /// periodic steady state (steady_state.h); ids of `oom` are then of that run. `unrolled`: a cache
 /// for further calls with the same graph, placement and options; initially empty.

@@ -35,7 +35,7 @@ struct PathPart {
 };
 
 /// Records the engine's calls in their order. Use one per call of simulate().
-class Timeline final : public StepObserver {
+class Timeline : public StepObserver {
  public:
   struct OpSlice {
     OpId op{};
