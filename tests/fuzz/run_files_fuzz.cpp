@@ -22,28 +22,12 @@ void survives(const std::string& text, auto parse, auto write) {
 // NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
-  const std::string text(reinterpret_cast<const char*>(data) + 1, size - 1);
-  try {
-    switch (data[0]) {
-      case '0':
-        survives(text, parse_machine, machine_text);
-        break;
-      case '1':
-        survives(text, parse_measurements, measurements_csv);
-        break;
-      case '2':
-        survives(text, parse_steps, steps_csv);
-        break;
-      case '3':
-        survives(text, parse_timeline, timeline_csv);
-        break;
-      case '4':
-        survives(text, parse_prediction, prediction_csv);
-        break;
-      default:
-        survives(text, parse_calibration, calibration_yaml);
-    }
-  } catch (const InputError&) {
-  }
-  return 0;
+  return testing::accepts_or_refuses(data + 1, size - 1, [&](const std::string& text) {
+    if (data[0] == '0') return survives(text, parse_machine, machine_text);
+    if (data[0] == '1') return survives(text, parse_measurements, measurements_csv);
+    if (data[0] == '2') return survives(text, parse_steps, steps_csv);
+    if (data[0] == '3') return survives(text, parse_timeline, timeline_csv);
+    if (data[0] == '4') return survives(text, parse_prediction, prediction_csv);
+    survives(text, parse_calibration, calibration_yaml);
+  });
 }

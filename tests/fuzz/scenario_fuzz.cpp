@@ -2,17 +2,16 @@
 
 #include "scenarios/read/yaml.h"
 #include "scenarios/run/build.h"
+#include "tests/fuzz/written.h"
 
 // NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace baechi;
-  const std::string text(reinterpret_cast<const char*>(data), size);
-  try {
+  testing::accepts_or_refuses(data, size, [](const std::string& text) {
     const std::string line = one_line(parse_yaml(text, "fuzz"));
     BAECHI_CHECK(one_line(parse_yaml(line, "again")) == line, "{}", line);
-  } catch (const InputError&) {
-  }
-  try {
+  });
+  return testing::accepts_or_refuses(data, size, [](const std::string& text) {
     Mistakes mistakes;
     const ScenarioFile file = parse_scenario(text, "fuzz.yaml", {}, mistakes);
     mistakes.throw_if_any();
@@ -22,7 +21,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                    file.axes.size());
       BAECHI_CHECK(make_cluster(point.cluster).num_devices() > 0, "point {}", i);
     }
-  } catch (const InputError&) {
-  }
-  return 0;
+  });
 }

@@ -19,13 +19,12 @@ json read_json(const fs::path& path) {
   }
 }
 
-/// The .json files of a folder by name; none if there is no such folder.
-std::vector<fs::path> files_in(const fs::path& folder) {
+/// The files of a folder with that extension, by name; none if there is no such folder.
+std::vector<fs::path> files_in(const fs::path& folder, const char* extension = ".json") {
   std::vector<fs::path> files;
   if (!fs::is_directory(folder)) return files;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    if (entry.path().extension() == ".json") files.push_back(entry.path());
-  }
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (entry.path().extension() == extension) files.push_back(entry.path());
   std::ranges::sort(files);
   return files;
 }
@@ -49,10 +48,10 @@ class Folder {
 
   void check() {
     units();
-    results("small");
-    results("msr");
+    results("small", "small", check_results);
+    results("msr", "msr", check_results);
     fuzz();
-    pytorch();
+    results("small_pytorch", "small", check_pytorch);
     if (files_ == 0)
       throw InputError(fmt::format("{}: no goldens here (results, fuzz, unit)", root_.string()));
   }
@@ -69,27 +68,17 @@ class Folder {
     }
   }
 
-  void results(const std::string& part) {
+  void results(const std::string& part, const std::string& graphs, const auto& check) {
     each(("results/" + part).c_str(), [&](const fs::path& path, const json& results) {
-      const fs::path graph = root_ / "graphs" / part / path.filename();
-      if (!fs::exists(graph)) {
-        report_.skip("results of a graph that is absent",
-                     results.contains("runs") ? results["runs"].size() : 1);
-        return;
-      }
-      check_results(results, read_json(graph), name(path), report_);
+      const fs::path graph = root_ / "graphs" / graphs / path.filename();
+      if (fs::exists(graph)) return check(results, read_json(graph), name(path), report_);
+      report_.skip("results of a graph that is absent",
+                   results.contains("runs") ? results["runs"].size() : 1);
     });
   }
 
   void fuzz() {
-    std::vector<fs::path> files;
-    if (fs::is_directory(root_ / "fuzz")) {
-      for (const auto& entry : fs::directory_iterator(root_ / "fuzz")) {
-        if (entry.path().extension() == ".jsonl") files.push_back(entry.path());
-      }
-    }
-    std::ranges::sort(files);
-    for (const fs::path& path : files) {
+    for (const fs::path& path : files_in(root_ / "fuzz", ".jsonl")) {
       ++files_;
       std::ifstream in(path);
       std::string line;
@@ -107,17 +96,6 @@ class Folder {
     };
     each("unit", [&](const fs::path& path, const json& table) {
       check_unit(path.stem().string(), table, name(path), find, report_);
-    });
-  }
-
-  void pytorch() {
-    each("results/small_pytorch", [this](const fs::path& path, const json& results) {
-      const fs::path graph = root_ / "graphs/small" / path.filename();
-      if (!fs::exists(graph)) {
-        report_.skip("results of a graph that is absent", at(results, "runs").size());
-        return;
-      }
-      check_pytorch(results, read_json(graph), name(path), report_);
     });
   }
 
