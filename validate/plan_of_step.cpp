@@ -99,7 +99,7 @@ class Recorder final : public StepObserver {
     slices.push_back(in);
   }
 
-  std::vector<Slice> slices;  // as told; sorted by start, causes stand before what they cause
+  std::vector<Slice> slices;  // as reported; sorted by start, causes stand before what they cause
   std::size_t copies = 0;
 
  private:
@@ -188,7 +188,7 @@ class PlanMaker {
     }
     for (const auto& [to, copy] : copies_of_tensor_[edge.tensor])
       if (to == there && before-- == 0) return copy;
-    BAECHI_CHECK(false, "the engine told of no transfer for edge {}", index(e));
+    BAECHI_CHECK(false, "the engine reported no transfer for edge {}", index(e));
   }
 
   void add_op(const Slice& slice) {

@@ -97,7 +97,7 @@ PlanScore score_plan(const Replays& replays, const Calibration& calibration) {
                   .replays = replays.rows.size(),
                   .content = content_of(*replays.plan)};
   if (score.layer == Layer::queues)
-    score.told = ns(predict(replays.as_run, timing_of(replays.as_run, nullptr, {})).step());
+    score.given = ns(predict(replays.as_run, timing_of(replays.as_run, nullptr, {})).step());
   Samples steps;
   std::map<std::int64_t, Samples> by_round;
   for (const StepRow* row : replays.rows) {
@@ -345,7 +345,7 @@ Validation compare(const ValidationRun& run, const Calibration& calibration) {
   Validation v{.machine = *run.machine, .calibration = calibration};
   const std::vector<Replays> replays = replays_of(run);
   std::set<std::string> replayed;
-  Samples repeats, starts, told, untold;
+  Samples repeats, starts, given, rest;
   for (const Replays& r : replays) {
     replayed.insert(r.plan->name);
     v.plans.push_back(score_plan(r, calibration));
@@ -354,8 +354,8 @@ Validation compare(const ValidationRun& run, const Calibration& calibration) {
     v.replays += p.replays;
     if (p.repeat && p.has_time()) repeats.push_back(*p.repeat);
     if (p.start_error && p.has_time()) starts.push_back(*p.start_error);
-    if (p.told && p.has_time()) told.push_back(*p.told / p.measured.value);
-    if (const auto error = p.untold_error()) untold.push_back(*error);
+    if (p.given && p.has_time()) given.push_back(*p.given / p.measured.value);
+    if (const auto error = p.error_of_rest()) rest.push_back(*error);
     const auto frozen = run.predictions.find(p.plan);
     if (frozen == run.predictions.end() || r.as_run.mode != r.plan->mode) continue;
     ++v.frozen;
@@ -371,8 +371,8 @@ Validation compare(const ValidationRun& run, const Calibration& calibration) {
   v.noise_median = median(repeats);
   v.noise_p95 = quantile(repeats, 0.95);
   if (!starts.empty()) v.start_error = median(starts);
-  if (!told.empty()) v.told_share = median(told);
-  if (!untold.empty()) v.untold_error = median(untold);
+  if (!given.empty()) v.given_share = median(given);
+  if (!rest.empty()) v.error_of_rest = median(rest);
   for (const Layer layer : all<Layer>()) {
     std::vector<PlanScore> of_layer;
     for (const PlanScore& p : v.plans)
@@ -396,10 +396,10 @@ Calibration as_baechi(Calibration ours, const std::vector<Measurement>& rows) {
         continue;
       const auto fields = split(m.args, ' ');
       const auto bytes = parse_number<std::int64_t>(fields.front().text);
-      const auto told = fields.size() > 1 ? parse_number<std::int64_t>(fields[1].text)
-                                          : std::optional<std::int64_t>{0};
-      if (!bytes || !told || (t.paced && *told == 0)) continue;
-      points.emplace_back(static_cast<double>(*bytes), m.value - static_cast<double>(*told));
+      const auto paced_ns = fields.size() > 1 ? parse_number<std::int64_t>(fields[1].text)
+                                              : std::optional<std::int64_t>{0};
+      if (!bytes || !paced_ns || (t.paced && *paced_ns == 0)) continue;
+      points.emplace_back(static_cast<double>(*bytes), m.value - static_cast<double>(*paced_ns));
     }
     if (points.empty()) continue;
     const Squares fit = least_squares(points);

@@ -16,7 +16,7 @@ struct Floor {
 };
 
 /// Over the plans of both runs with equal hashes, in modes that both replayed. A mode without such
-/// a plan has plans == 0. Cards are told apart by the key 'card' of machine.txt.
+/// a plan has plans == 0. Cards differ in the key 'card' of machine.txt.
 Floor floor_between(const ValidationRun& here, const ValidationRun& there);
 
 /// A plan in one mode. Times in ns.
@@ -24,8 +24,8 @@ struct PlanScore {
   std::string plan{}, group{}, mode{};  ///< group: the plan's name up to its first '/'
   Layer layer = Layer::queues;
   double predicted = 0.0;
-  /// If op and link lengths are told to both sides: the step of these lengths alone.
-  std::optional<double> told{};
+  /// If the lengths of ops and links are given to both sides: the step of these lengths alone.
+  std::optional<double> given{};
   std::size_t replays = 0, failed = 0;  ///< failed: neither ok nor out of memory
   std::uint64_t content = 0;            ///< a hash of the plan but for its name
   Estimate measured{};                  ///< median of the replays that were ok; 0 of none
@@ -37,11 +37,11 @@ struct PlanScore {
 
   bool has_time() const { return measured.value > 0.0; }
   double error() const { return predicted / measured.value - 1.0; }  ///< if has_time()
-  /// The error of the part that was not told: |predicted - measured| over measured - told; nothing
-  /// if all was told.
-  std::optional<double> untold_error() const {
-    if (!told || !has_time() || measured.value <= *told) return std::nullopt;
-    return std::abs(predicted - measured.value) / (measured.value - *told);
+  /// The error of the part that was not given: |predicted - measured| / (measured - given); nothing
+  /// if all was given.
+  std::optional<double> error_of_rest() const {
+    if (!given || !has_time() || measured.value <= *given) return std::nullopt;
+    return std::abs(predicted - measured.value) / (measured.value - *given);
   }
 };
 
@@ -96,8 +96,8 @@ struct Validation {
   std::vector<Rival> rivals{};  ///< ours first, then baselines, then ours without each effect
   MemoryScore memory{};
   std::optional<double> start_error{};  ///< median of the plans'
-  /// Where lengths are told: medians of their share of the measured step, and of untold_error().
-  std::optional<double> told_share{}, untold_error{};
+  /// Where lengths are given: medians of their share of the measured step, and of error_of_rest().
+  std::optional<double> given_share{}, error_of_rest{};
   std::optional<double> canary_spread{};       ///< (95 % - 5 % quantile) / median of its times
   double noise_median = 0.0, noise_p95 = 0.0;  ///< of PlanScore::repeat: claims end there
   std::size_t repeats = 0;

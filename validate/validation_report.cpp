@@ -139,11 +139,11 @@ std::vector<std::string> remarks(const Validation& v) {
   if (v.start_error)
     lines.push_back(fmt::format("starts of tasks are off by {} of the step in the median",
                                 percent_of(*v.start_error, 3)));
-  if (v.told_share)
+  if (v.given_share)
     lines.push_back(fmt::format(
-        "where lengths are told to both sides they are {} of the measured step in the median; of "
+        "where lengths are given to both sides they are {} of the measured step in the median; of "
         "the rest the prediction is off by {}",
-        percent_of(*v.told_share), v.untold_error ? percent_of(*v.untold_error, 1) : "nothing"));
+        percent_of(*v.given_share), v.error_of_rest ? percent_of(*v.error_of_rest, 1) : "nothing"));
   for (const Floor& f : v.floors)
     lines.push_back(fmt::format(
         "noise floor between {}: {} plans of {} differ by {} in the median, {} at the 95th "

@@ -344,76 +344,74 @@ std::map<std::string, Duration> simulated(const Case& made, std::string_view sch
 
 }  // namespace
 
-TEST_SUITE("checker") {
-  TEST_CASE("the strict simulator, by hand: two stages, three micro-batches") {
-    //   stage 0: F 1, B 2, sum 4, U 1; stage 1: F 3, B 3, sum 2, U 1; 1 ns to cross
-    //   stage 0: F0 0-1, F1 1-2, B0 9-11, F2 11-12, B1 15-17, B2 21-23; sum 23-27, U 27-28
-    //   stage 1: F0 2-5, B0 5-8, F1 8-11, B1 11-14, F2 14-17, B2 17-20; sum 20-22, U 22-23
-    StrictPipeline p;
-    p.chunks = {
-        {.forward = 1ns, .backward = 2ns, .update = 1ns, .sends_forward = 1ns, .sum = 4ns},
-        {.forward = 3ns, .backward = 3ns, .update = 1ns, .sends_backward = 1ns, .sum = 2ns}};
-    p.passes = find_schedule("1f1b_flush")->make({.stages = 2, .micro_batches = 3}).passes;
-    p.sums = true;
-    const auto ends = strict_ends(p);
-    CHECK(ends.at("b0#0") == 11ns);
-    CHECK(ends.at("b1#2") == 20ns);
-    CHECK(ends.at("b0#2") == 23ns);
-    CHECK(ends.at("u0#2") == 28ns);
-    CHECK(ends.at("u1#2") == 23ns);
-  }
+TEST_SUITE_BEGIN("checker");
+TEST_CASE("the strict simulator, by hand: two stages, three micro-batches") {
+  //   stage 0: F 1, B 2, sum 4, U 1; stage 1: F 3, B 3, sum 2, U 1; 1 ns to cross
+  //   stage 0: F0 0-1, F1 1-2, B0 9-11, F2 11-12, B1 15-17, B2 21-23; sum 23-27, U 27-28
+  //   stage 1: F0 2-5, B0 5-8, F1 8-11, B1 11-14, F2 14-17, B2 17-20; sum 20-22, U 22-23
+  StrictPipeline p;
+  p.chunks = {{.forward = 1ns, .backward = 2ns, .update = 1ns, .sends_forward = 1ns, .sum = 4ns},
+              {.forward = 3ns, .backward = 3ns, .update = 1ns, .sends_backward = 1ns, .sum = 2ns}};
+  p.passes = find_schedule("1f1b_flush")->make({.stages = 2, .micro_batches = 3}).passes;
+  p.sums = true;
+  const auto ends = strict_ends(p);
+  CHECK(ends.at("b0#0") == 11ns);
+  CHECK(ends.at("b1#2") == 20ns);
+  CHECK(ends.at("b0#2") == 23ns);
+  CHECK(ends.at("u0#2") == 28ns);
+  CHECK(ends.at("u1#2") == 23ns);
+}
 
-  TEST_CASE("zb_v's order is judged by the strict simulator: short transfers cost what they take") {
-    // F = B = W = 10 us a chunk, two chunks a stage, m = 3p: a stage works m x 60 us, and idles
-    // (p - 1) x 10 us with free transfers; zb_h1, of chunks twice as long, twice that.
-    const auto idle = [](const char* name, std::size_t p, Duration pass, Duration sends) {
-      const ScheduleEntry& entry = *find_schedule(name);
-      const bool vee = entry.layout == Layout::vee;
-      StrictPipeline strict;
-      strict.split = true;
-      Shape shape{.stages = p, .laps = vee ? 2U : 1U, .micro_batches = 3 * p};
-      for (std::size_t c = 0; c < p * shape.laps; ++c) {
-        const bool to = c + 1 < p * shape.laps && !(vee && c + 1 == p), back = c > 0 && c != p;
-        shape.times.push_back({pass, pass, pass, to ? sends : 0ns, back ? sends : 0ns});
-        strict.chunks.push_back({pass, pass, pass, 0ns, to ? sends : 0ns, back ? sends : 0ns});
-      }
-      strict.passes = entry.make(shape).passes;
-      Duration last{};
-      for (const auto& [op, end] : strict_ends(strict)) last = std::max(last, end);
-      return last - static_cast<std::int64_t>(3 * p * 3 * shape.laps) * pass;
-    };
-    for (const std::size_t p : {4U, 8U}) {
-      CAPTURE(p);
-      const auto fill = static_cast<std::int64_t>(p - 1) * 10us;
-      CHECK(idle("zb_v", p, 10us, 0ns) == fill);
-      for (const Duration sends : {1ns, 10ns, 100ns, 1000ns, 2000ns}) {
-        CAPTURE(sends.count());
-        // A transfer is on the longest chain at most 4p times while the pipeline fills and drains,
-        // and about twice in a round of p micro-batches.
-        CHECK(idle("zb_v", p, 10us, sends) <= fill + 8 * static_cast<std::int64_t>(p) * sends);
-        CHECK(idle("zb_v", p, 10us, sends) < idle("zb_h1", p, 20us, sends));
-      }
+TEST_CASE("zb_v's order is that of the strict simulator: short transfers cost what they take") {
+  // F = B = W = 10 us a chunk, two chunks a stage, m = 3p: a stage works m x 60 us, and idles
+  // (p - 1) x 10 us with free transfers; zb_h1, of chunks twice as long, twice that.
+  const auto idle = [](const char* name, std::size_t p, Duration pass, Duration sends) {
+    const ScheduleEntry& entry = *find_schedule(name);
+    const bool vee = entry.layout == Layout::vee;
+    StrictPipeline strict;
+    strict.split = true;
+    Shape shape{.stages = p, .laps = vee ? 2U : 1U, .micro_batches = 3 * p};
+    for (std::size_t c = 0; c < p * shape.laps; ++c) {
+      const bool to = c + 1 < p * shape.laps && !(vee && c + 1 == p), back = c > 0 && c != p;
+      shape.times.push_back({pass, pass, pass, to ? sends : 0ns, back ? sends : 0ns});
+      strict.chunks.push_back({pass, pass, pass, 0ns, to ? sends : 0ns, back ? sends : 0ns});
+    }
+    strict.passes = entry.make(shape).passes;
+    Duration last{};
+    for (const auto& [op, end] : strict_ends(strict)) last = std::max(last, end);
+    return last - static_cast<std::int64_t>(3 * p * 3 * shape.laps) * pass;
+  };
+  for (const std::size_t p : {4U, 8U}) {
+    CAPTURE(p);
+    const auto fill = static_cast<std::int64_t>(p - 1) * 10us;
+    CHECK(idle("zb_v", p, 10us, 0ns) == fill);
+    for (const Duration sends : {1ns, 10ns, 100ns, 1000ns, 2000ns}) {
+      CAPTURE(sends.count());
+      // A transfer is on the longest chain at most 4p times while the pipeline fills and drains,
+      // and about twice in a round of p micro-batches.
+      CHECK(idle("zb_v", p, 10us, sends) <= fill + 8 * static_cast<std::int64_t>(p) * sends);
+      CHECK(idle("zb_v", p, 10us, sends) < idle("zb_h1", p, 20us, sends));
     }
   }
+}
 
-  TEST_CASE("random pipelines of every schedule run as in the strict simulator, to the ns") {
-    std::size_t cases = 0;
-    for (std::uint64_t seed = 0; seed < 60; ++seed) {
-      for (const ScheduleEntry& entry : schedules()) {
-        Random random(seed);
-        const Case made = random_case(entry, random);
-        CAPTURE(seed);
-        CAPTURE(entry.name);
-        const auto strict = strict_ends(made.strict), found = simulated(made, entry.name);
-        CHECK(found.size() == strict.size());
-        for (const auto& [op, end] : strict) {
-          CAPTURE(op);
-          REQUIRE(found.contains(op));
-          REQUIRE(found.at(op) == end);
-        }
-        ++cases;
+TEST_CASE("random pipelines of every schedule run as in the strict simulator, to the ns") {
+  std::size_t cases = 0;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    for (const ScheduleEntry& entry : schedules()) {
+      Random random(seed);
+      const Case made = random_case(entry, random);
+      CAPTURE(seed);
+      CAPTURE(entry.name);
+      const auto strict = strict_ends(made.strict), found = simulated(made, entry.name);
+      CHECK(found.size() == strict.size());
+      for (const auto& [op, end] : strict) {
+        CAPTURE(op);
+        REQUIRE(found.contains(op));
+        REQUIRE(found.at(op) == end);
       }
+      ++cases;
     }
-    CHECK(cases > 400);
   }
+  CHECK(cases > 400);
 }

@@ -2,7 +2,7 @@
 """Compares traces of tools/baechi_torch.py with a training step of the same models on a CPU: weights, products of both passes,
 gradients, Adam's state, modules, dtypes, and bytes that autograd keeps.
 
-usage: torch_judge.py [MODEL ...]"""
+usage: torch_compare.py [MODEL ...]"""
 import collections
 import contextlib
 import os
@@ -163,7 +163,7 @@ def real_step(function):
             "kept": kept, "modules": dict(model.named_modules())}
 
 
-def judge(function):
+def compare(function):
     name = function.__name__
     zoo.AMP = "cuda"
     cond = getattr(torch, "cond", None)
@@ -212,7 +212,7 @@ if __name__ == "__main__":
     chosen = [f for f in zoo.ALL if (not sys.argv[1:] or f.__name__ in sys.argv[1:]) and (NEW or f.__name__ not in ONLY_NEW)]
     for model in chosen:
         try:
-            judge(model)
+            compare(model)
         except Exception as why:
             if os.environ.get("SHOW"):
                 raise

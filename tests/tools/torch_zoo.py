@@ -1,4 +1,4 @@
-"""Small models of the kinds that people write, for torch_judge.py: functions batch -> (model, inputs[, loss])."""
+"""Small models of the kinds that people write, for torch_compare.py: functions batch -> (model, inputs[, loss])."""
 import collections
 import dataclasses
 import typing

@@ -38,86 +38,81 @@ constexpr const char* small_model =
     "def cuts_of(name): return [2, 1]\n";
 
 /// The exit code of `./dev torch` into `folder`, without a build; what it says is in `said`.
-int judged(const TemporaryFolder& folder, const std::string& arguments) {
+int evaluate(const TemporaryFolder& folder, const std::string& arguments) {
   return shell(folder,
-               std::string(torch_python) + " '" + source_dir() + "/validate/pytorch/judge.py' '" +
-                   program() + "' . " + arguments,
+               std::string(torch_python) + " '" + source_dir() +
+                   "/validate/pytorch/evaluate.py' '" + program() + "' . " + arguments,
                ">said 2>&1");
 }
 
 }  // namespace
 
-TEST_SUITE("torch_steps") {
-  TEST_CASE("rules that make stages of a recorded step, in Python") {
-    const TemporaryFolder folder;
-    const int code = shell(folder, "python3 '" + source_dir() + "/tests/validate/predict_test.py'");
-    CHECK_MESSAGE(code == 0, folder.read("out.txt"));
-  }
+TEST_SUITE_BEGIN("torch_steps");
+TEST_CASE("rules that make stages of a recorded step, in Python") {
+  const TemporaryFolder folder;
+  const int code = shell(folder, "python3 '" + source_dir() + "/tests/validate/predict_test.py'");
+  CHECK_MESSAGE(code == 0, folder.read("out.txt"));
+}
 
-  TEST_CASE("mistakes in MODELS.py are told at once, before anything runs") {
-    if (!there_is_torch()) return;
-    const TemporaryFolder folder;
-    const std::string models =
-        "import torch\n"
-        "from torch import nn\n"
-        "class Bad(nn.Module):\n"
-        "  def forward(self, x): raise ValueError('no luck')\n"
-        "def names(): return ['a', 'b']\n"
-        "def batch_of(name): return 4\n"
-        "def input_of(name, batch): return torch.zeros(batch, 8)\n"
-        "def layers_of(name): return [nn.Linear(8, 8), nn.Linear(8, 8) if name == 'a' else "
-        "Bad()]\n";
-    folder.write("m.py", models);
-    CHECK(judged(folder, "m.py") == 2);
-    CHECK(folder.read("said").find("m.py: has no function cuts_of;") != std::string::npos);
-    folder.write("m.py", models + "def cuts_of(name): return [1, 9] if name == 'a' else [1]\n");
-    CHECK(judged(folder, "m.py --ways two_stages,six_stages") == 2);
-    const std::string said = folder.read("said");
-    CHECK(said.find("--ways: no six_stages; there are two_stages, ") != std::string::npos);
-    CHECK(said.find(
-              "cuts_of('a') has 9; the model has 2 layers, and a cut is a number from 1 to 1") !=
-          std::string::npos);
-    CHECK(said.find("b, layer 1 (Bad), which is given [4, 8]: line 4: ValueError: no luck") !=
-          std::string::npos);
-    CHECK(said.find("Traceback") == std::string::npos);
-  }
+TEST_CASE("mistakes in MODELS.py are told at once, before anything runs") {
+  if (!there_is_torch()) return;
+  const TemporaryFolder folder;
+  const std::string models =
+      "import torch\n"
+      "from torch import nn\n"
+      "class Bad(nn.Module):\n"
+      "  def forward(self, x): raise ValueError('no luck')\n"
+      "def names(): return ['a', 'b']\n"
+      "def batch_of(name): return 4\n"
+      "def input_of(name, batch): return torch.zeros(batch, 8)\n"
+      "def layers_of(name): return [nn.Linear(8, 8), nn.Linear(8, 8) if name == 'a' else Bad()]\n";
+  folder.write("m.py", models);
+  CHECK(evaluate(folder, "m.py") == 2);
+  CHECK(holds(folder.read("said"), "m.py: has no function cuts_of;"));
+  folder.write("m.py", models + "def cuts_of(name): return [1, 9] if name == 'a' else [1]\n");
+  CHECK(evaluate(folder, "m.py --ways two_stages,six_stages") == 2);
+  const std::string said = folder.read("said");
+  CHECK(holds(said, "--ways: no six_stages; there are two_stages, "));
+  CHECK(
+      holds(said, "cuts_of('a') has 9; the model has 2 layers, and a cut is a number from 1 to 1"));
+  CHECK(holds(said, "b, layer 1 (Bad), which is given [4, 8]: line 4: ValueError: no luck"));
+  CHECK_FALSE(holds(said, "Traceback"));
+}
 
-  TEST_CASE("one model in two ways, by this machine's PyTorch") {
-    if (!there_is_torch() || !there_are_two_cores()) return;
-    const TemporaryFolder folder;
-    folder.write("m.py", small_model);
-    REQUIRE(judged(folder, "m.py --ways two_stages,all_reduce --processes 2 --rounds 2 --quick") ==
-            0);
-    std::string text = folder.read("score.csv");
-    for (std::size_t at = text.find(",no,"); at != std::string::npos; at = text.find(",no,", at))
-      text.replace(at, 4, ",yes,");  // other tests run on the same cores: it counts all the same
-    folder.write("score.csv", text);
-    const nlohmann::json found = score(folder);
-    CHECK(found["cases"] == 3);  // two cuts, and the replicas
-    CHECK(found["worst_error"] < 5.0);
-    CHECK(found["peaks"]["worst"] < 0.5);
-  }
+TEST_CASE("one model in two ways, by this machine's PyTorch") {
+  if (!there_is_torch() || !there_are_two_cores()) return;
+  const TemporaryFolder folder;
+  folder.write("m.py", small_model);
+  REQUIRE(evaluate(folder, "m.py --ways two_stages,all_reduce --processes 2 --rounds 2 --quick") ==
+          0);
+  std::string text = folder.read("score.csv");
+  for (std::size_t at = text.find(",no,"); at != std::string::npos; at = text.find(",no,", at))
+    text.replace(at, 4, ",yes,");  // other tests run on the same cores: it counts all the same
+  folder.write("score.csv", text);
+  const nlohmann::json found = score(folder);
+  CHECK(found["cases"] == 3);  // two cuts, and the replicas
+  CHECK(found["worst_error"] < 5.0);
+  CHECK(found["peaks"]["worst"] < 0.5);
+}
 
-  TEST_CASE("four processes on any machine: their peaks, and their times where there are cores") {
-    if (!there_is_torch()) return;
-    const TemporaryFolder folder;
-    CHECK(judged(folder, "--processes 3") == 2);
-    CHECK(folder.read("said").find("--processes: no 3; there are 2, 4") != std::string::npos);
-    CHECK(judged(folder, "--ways four_stages --processes 2") == 2);
-    CHECK(judged(folder, "--device cuda") == 77);
-    folder.write("m.py", small_model);
-    REQUIRE(judged(folder, "m.py --ways four_stages,four_ddp --processes 4 --rounds 2 --quick") ==
-            0);
-    if (std::thread::hardware_concurrency() < 4)
-      CHECK(folder.read("said").find("steps are not timed, peaks of memory are measured") !=
-            std::string::npos);
-    const std::string peaks = folder.read("peaks.csv");
-    for (const char* row : {"small,four_stages,1+2+3,0,", "small,four_stages,1+2+3,3,",
-                            "small,four_ddp,,0,", "small,four_ddp,,3,"})
-      CHECK(peaks.find(row) != std::string::npos);
-    folder.write("score.csv", score_columns);  // what a machine of four cores adds is not for here
-    const nlohmann::json found = score(folder);
-    CHECK(found["peaks"]["count"] == 8);
-    CHECK(found["peaks"]["worst"] < 0.5);
-  }
+TEST_CASE("four processes on any machine: their peaks, and their times where there are cores") {
+  if (!there_is_torch()) return;
+  const TemporaryFolder folder;
+  CHECK(evaluate(folder, "--processes 3") == 2);
+  CHECK(holds(folder.read("said"), "--processes: no 3; there are 2, 4"));
+  CHECK(evaluate(folder, "--ways four_stages --processes 2") == 2);
+  CHECK(evaluate(folder, "--device cuda") == 77);
+  folder.write("m.py", small_model);
+  REQUIRE(evaluate(folder, "m.py --ways four_stages,four_ddp --processes 4 --rounds 2 --quick") ==
+          0);
+  if (std::thread::hardware_concurrency() < 4)
+    CHECK(holds(folder.read("said"), "steps are not timed, peaks of memory are measured"));
+  const std::string peaks = folder.read("peaks.csv");
+  for (const char* row : {"small,four_stages,1+2+3,0,", "small,four_stages,1+2+3,3,",
+                          "small,four_ddp,,0,", "small,four_ddp,,3,"})
+    CHECK(holds(peaks, row));
+  folder.write("score.csv", score_columns);  // what a machine of four cores adds is not for here
+  const nlohmann::json found = score(folder);
+  CHECK(found["peaks"]["count"] == 8);
+  CHECK(found["peaks"]["worst"] < 0.5);
 }

@@ -4,4 +4,4 @@ install python3-torch
 build release baechi
 /usr/bin/python3 -W ignore tests/tools/torch_check.py
 BAECHI_DATA=$PWD /usr/bin/python3 -W ignore tests/tools/maps_check.py build/release/baechi --thorough
-/usr/bin/python3 -W ignore tests/tools/torch_judge.py
+/usr/bin/python3 -W ignore tests/tools/torch_compare.py

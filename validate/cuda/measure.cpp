@@ -30,7 +30,7 @@ class Measuring {
   void prepare(std::vector<Benchmark> all) {
     benchmarks_ = std::move(all);
     const std::set<std::string> failed_before =
-        options_.more ? failures_.told() : std::set<std::string>{};
+        options_.more ? failures_.names() : std::set<std::string>{};
     for (const Benchmark& b : benchmarks_) {
       if (failed_before.contains(b.row.line())) continue;
       try {

@@ -36,7 +36,7 @@ struct Run {
   TextFile canaries;
   ClockRate clock;
   std::int64_t begin = host_ns(), flushed = begin;
-  int told = 0;
+  int replays = 0;
   int failed = 0;
 
   explicit Run(const ReplayOptions& o)
@@ -92,11 +92,11 @@ void run_once(Run& run, Prepared& prepared, int round) {
   if (prepared.replays < run.options.timelines && result.verdict == StepResult::Verdict::ok)
     write_timeline(run.timelines, *prepared.plan, prepared.replays, round, result.times);
   ++prepared.replays;
-  ++run.told;
+  ++run.replays;
   run.flush_now_and_then();
 }
 
-/// A GEMM now and then: lost, it costs only what it would have told.
+/// A GEMM now and then; if it fails, only its own time is lost.
 class Canary {
  public:
   Canary(Machine& machine, Run& run) : benchmark_(canary()), run_(run) {
@@ -138,7 +138,7 @@ class Canary {
 void replay_on(Machine& machine, Run& run, const std::vector<const ReplayPlan*>& plans) {
   write_machine(run.options.folder, machine, run.clock);
   const std::set<std::string> failed_before =
-      run.options.more ? run.failures.told() : std::set<std::string>{};
+      run.options.more ? run.failures.names() : std::set<std::string>{};
   std::vector<Prepared> prepared;
   for (const ReplayPlan* plan : plans) {
     if (failed_before.contains(plan->name)) continue;
@@ -196,7 +196,7 @@ void Failures::add(const std::string& what, const std::string& why) const {
   std::ofstream(path_, std::ios::binary | std::ios::app) << what << ": " << why << '\n';
 }
 
-std::set<std::string> Failures::told() const {
+std::set<std::string> Failures::names() const {
   std::set<std::string> names;
   std::ifstream in(path_, std::ios::binary);
   for (std::string line; std::getline(in, line);) names.insert(line.substr(0, line.find(": ")));
@@ -292,7 +292,7 @@ int replay_plans(const std::vector<ReplayPlan>& plans, const ReplayOptions& opti
   run.steps.finish();
   run.timelines.finish();
   run.canaries.finish();
-  std::printf("%zu plans, %d replays, %d failed: %s\n", plans.size(), run.told, run.failed,
+  std::printf("%zu plans, %d replays, %d failed: %s\n", plans.size(), run.replays, run.failed,
               options.folder.c_str());
   return run.failed == 0 ? 0 : 1;
 }

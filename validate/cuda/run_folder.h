@@ -18,7 +18,7 @@ class TextFile {
   TextFile& operator=(const TextFile&) = delete;
 
   void line(const std::string& text) { out_ << text << '\n'; }
-  void flush() { out_.flush(); }  ///< Lines told so far outlive the process.
+  void flush() { out_.flush(); }  ///< Lines written so far outlive the process.
   void finish();                  ///< Throws BadInput if not all could be written.
 
  private:
@@ -33,7 +33,7 @@ class Failures {
  public:
   explicit Failures(const std::string& folder) : path_(folder + "/failed.txt") {}
   void add(const std::string& what, const std::string& why) const;
-  std::set<std::string> told() const;
+  std::set<std::string> names() const;
 
  private:
   std::string path_;

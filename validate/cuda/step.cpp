@@ -7,7 +7,7 @@ namespace baechi::validate::replay {
 
 namespace {
 
-/// Longer than any submission should take; a gate that opens by itself is told.
+/// Longer than any submission should take; a gate that opens by itself is reported.
 std::int64_t gate_limit(const ReplayPlan& plan) {
   return 20'000'000 + 50'000 * static_cast<std::int64_t>(plan.tasks.size());
 }

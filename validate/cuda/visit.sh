@@ -8,7 +8,7 @@
 # PyTorch alone; steps of two processes that share the GPU under MPS, a daemon of the visit's own.
 # OUT gets at most 8 files: facts.txt, clocks.csv, log.txt, and an archive per phase, written as the phase ends, also of
 # what a phase that was killed has left. HARNESS names another baechi_replay, STEPS, KERNELS and PAIR have arguments for
-# steps.py, torch_kernels.py and judge.py, VISIT_SECONDS the time [480]. Exit codes: 0 every phase ended well; 1 one did not; 2 wrong arguments; 77 no GPU here.
+# steps.py, torch_kernels.py and evaluate.py, VISIT_SECONDS the time [480]. Exit codes: 0 every phase ended well; 1 one did not; 2 wrong arguments; 77 no GPU here.
 set -uo pipefail
 usage() {
   sed -n '2,/^set/p' "${BASH_SOURCE[0]}" | sed -n 's/^# \{0,1\}//p' >&2
@@ -178,7 +178,7 @@ pair() {
   mkdir -p "$work/mps"
   if [[ -e /dev/nvidiactl ]] && timeout -k 5 20 nvidia-cuda-mps-control -d >>"$work/pair.log" 2>&1; then mps=1; fi
   # shellcheck disable=SC2086
-  phase pair 150 "$python" -u "$kit/pytorch/judge.py" "$work/baechi" "$work/pair" \
+  phase pair 150 "$python" -u "$kit/pytorch/evaluate.py" "$work/baechi" "$work/pair" \
     ${PAIR:-"$kit/pytorch/gpu_models.py" --device cuda --processes 2 --ways two_stages,gpipe_4,ddp --rounds 2}
   pack pair pair/predictions.json pair/score.csv pair/peaks.csv pair/log.txt pair.log
 }

@@ -232,7 +232,7 @@ constexpr CopyKind copy_kinds[]{
     {.way = Way::link}, {.way = Way::host, .subject = "d2h"}, {.way = Way::host, .subject = "h2d"}};
 
 void add_copies(std::vector<Benchmark>& all, int devices, const BenchmarkScale& scale) {
-  const auto told = [](const BenchmarkScale::Pace& pace, std::int64_t bytes) {
+  const auto time_at = [](const BenchmarkScale::Pace& pace, std::int64_t bytes) {
     return pace.fixed + bytes * pace.per_10_000 / 10'000;
   };
   for (const SubmitMode mode : scale.modes) {
@@ -242,13 +242,13 @@ void add_copies(std::vector<Benchmark>& all, int devices, const BenchmarkScale& 
         if (kind.way != Way::link) continue;
         CopyKind paced = kind;
         for (std::size_t k = 0; k < scale.paces.size(); ++k) {
-          paced.ns = told(scale.paces[k], bytes);
+          paced.ns = time_at(scale.paces[k], bytes);
           if (k == 0 || bytes <= scale.copies_at_once) all.push_back(copy(mode, paced, bytes, 1));
           if (k == 0) all.push_back(copy(mode, paced, bytes, 4));
         }
       }
       if (kind.way == Way::host) all.push_back(order(mode, kind, 1024));
-      if (kind.way == Way::link) kind.ns = told(scale.paces.front(), scale.copies_at_once);
+      if (kind.way == Way::link) kind.ns = time_at(scale.paces.front(), scale.copies_at_once);
       for (int busy = 1; busy <= devices; ++busy)
         all.push_back(contention(mode, kind, scale.copies_at_once, devices, busy));
     }

@@ -80,7 +80,7 @@ void append_ids(std::string& out, std::string_view word, const std::vector<int>&
   for (const int id : ids) out += joined(' ', id);
 }
 
-/// Reads a plan line by line; what is wrong with a line is told and the line left out.
+/// Reads a plan line by line; what is wrong with a line is reported, and the line is left out.
 class PlanReader {
  public:
   PlanReader(std::string_view text, std::string_view path) : lines_(text, path) {}

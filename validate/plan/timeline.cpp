@@ -57,8 +57,8 @@ std::int64_t span(const Timeline& times) {
 
 std::string disorder(const ReplayPlan& plan, const Timeline& times, std::int64_t tick) {
   std::vector<int> before(static_cast<std::size_t>(plan.num_queues()), -1);
-  // [tasks], not before this can each have ended; of a task not known: the ends of what came before
-  // it
+  // [tasks] the earliest possible end of each: of a task with unknown times, the ends of those that
+  // it waits for
   std::vector<std::int64_t> ended;
   for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
     const Task& task = plan.tasks[i];

@@ -97,7 +97,7 @@ def score_llama_bench_decode(data):
 
 
 def score_llama_bench_prefill(data):
-    """Tokens/s of prompts on several GPUs, over those of 512 tokens, which no pipeline divides. Told are the machine's row of 512
+    """Tokens/s of prompts on several GPUs, over those of 512 tokens, which no pipeline divides. Given are the machine's row of 512
     tokens, or one GPU's, and how much slower later micro-batches are on one GPU: by its shortest and longest prompt."""
     result = Comparison()
     all_rows = list(speeds(data.read(SPEED, result), "pp", result))
@@ -123,7 +123,7 @@ def score_llama_bench_prefill(data):
     for r, (size, weights, gpu, count), tokens, rate in all_rows:
         with result.row(r):
             if count == 1 or tokens <= PASS:
-                raise InputError("one GPU, or one micro-batch: told, not predicted")
+                raise InputError("one GPU, or one micro-batch: given, not predicted")
             if (size, weights) == ("70B", "q4_k_m") and count == 4 or (size, gpu) == ("70B", "A40") or \
                     weights == "f16" and (gpu, count) in (("L40S", 4), ("5000_Ada", 4), ("A100_SXM", 4)):
                 raise InputError("slower by far than the source's other rows of this machine")

@@ -53,8 +53,8 @@ def score_torchgpipe(data):
     result = Comparison()
     table = data.read(STEPS, result)
     with open(os.path.join(HERE, "data", STEPS), encoding="utf-8", newline="") as shipped:
-        told = [*rows_of(Table(shipped.read(), STEPS).rows, Comparison()), *rows_of(table, Comparison())]
-    alone = {model: (batch, rate) for _, model, baseline, batch, rate in told if baseline}
+        given = [*rows_of(Table(shipped.read(), STEPS).rows, Comparison()), *rows_of(table, Comparison())]
+    alone = {model: (batch, rate) for _, model, baseline, batch, rate in given if baseline}
     simulated = {}
     for model, answer in zip(alone, answered((yield [step_of(model, batch) for model, (batch, _) in alone.items()]))):
         simulated[model] = answer["step_time_us"]

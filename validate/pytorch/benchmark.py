@@ -26,7 +26,7 @@ def forget():
 
 
 def tries(count):
-    return range(3 if "JUDGE_QUICK" in os.environ or untimed(dist.get_world_size(), sys.argv[5]) else count)
+    return range(3 if "EVALUATION_QUICK" in os.environ or untimed(dist.get_world_size(), sys.argv[5]) else count)
 
 
 def taken(action, count, here=True, before=forget):

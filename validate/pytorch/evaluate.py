@@ -1,6 +1,6 @@
 """./dev torch OUT [MODELS.py]: benchmarks; then records, predicts and freezes, and measures with several processes, model by model.
 
-usage: judge.py BAECHI OUT [MODELS.py] [--models NAME,...] [--ways NAME,...] [--processes 2,4] [--rounds 3] [--device cpu] [--quick]
+usage: evaluate.py BAECHI OUT [MODELS.py] [--models NAME,...] [--ways NAME,...] [--processes 2,4] [--rounds 3] [--device cpu] [--quick]
                 [--only benchmark,record,...]
 
 Without --processes: two, and then four where the machine has four cores.
@@ -36,7 +36,7 @@ ENVIRONMENT = dict(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", GLOO_SOCKET_IF
 
 
 def python(script, *arguments):
-    with open(os.environ["JUDGE_LOG"], "a") as log:
+    with open(os.environ["EVALUATION_LOG"], "a") as log:
         return subprocess.Popen([sys.executable, "-W", "ignore", f"{HERE}/{script}", *map(str, arguments)],
                                 env=dict(os.environ, **ENVIRONMENT), stderr=log)  # fmt: skip
 
@@ -70,9 +70,9 @@ def refuse(found):
 
 def last_words(about=""):
     """The last line, of those that begin so, that a failed process left in the log, but for the warnings of PyTorch's libraries."""
-    with open(os.environ["JUDGE_LOG"], errors="replace") as log:
+    with open(os.environ["EVALUATION_LOG"], errors="replace") as log:
         said = [line.strip() for line in log if line.strip() and line.startswith(about) and not line.startswith(("W2", "[W", "WARNING"))]
-    return f"{said[-1] if said else 'no message'} (all of it: {os.environ['JUDGE_LOG']})"
+    return f"{said[-1] if said else 'no message'} (all of it: {os.environ['EVALUATION_LOG']})"
 
 
 def lines_of(path):
@@ -80,7 +80,7 @@ def lines_of(path):
         return [json.loads(line) for line in file if line.endswith("\n")]
 
 
-class Judge:
+class Evaluation:
     def __init__(self, arguments):
         self.given, self.out = arguments, os.path.abspath(arguments.out)
         self.path = os.path.abspath(arguments.models_py or f"{HERE}/models.py")
@@ -108,7 +108,7 @@ class Judge:
             found.append(f"{self.out}: no folder to write to: {why.strerror}")
         if found:
             refuse(found)
-        os.environ["JUDGE_LOG"] = f"{self.out}/log.txt"
+        os.environ["EVALUATION_LOG"] = f"{self.out}/log.txt"
         if arguments.device == "cuda":  # of a GPU that processes share each has a part, the same one with two processes as with four
             os.environ["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = str(share_of_gpu(max(self.processes)))
         for n in self.processes:
@@ -262,14 +262,14 @@ def main():
     if arguments.device == "cuda" and not torch.cuda.is_available():
         print("no GPU for PyTorch", file=sys.stderr)
         sys.exit(77)
-    judge = Judge(arguments)
-    if judge.given.quick:
-        os.environ["JUDGE_QUICK"] = "1"
-    os.environ["JUDGE_DEVICE"] = judge.given.device
-    timed = [n for n in judge.processes if not untimed(n, judge.given.device)]
+    evaluation = Evaluation(arguments)
+    if evaluation.given.quick:
+        os.environ["EVALUATION_QUICK"] = "1"
+    os.environ["EVALUATION_DEVICE"] = evaluation.given.device
+    timed = [n for n in evaluation.processes if not untimed(n, evaluation.given.device)]
     awake = [python("awake.py", core) for core in range(max(timed, default=0))]
     try:
-        run(judge)
+        run(evaluation)
     except FileNotFoundError as why:
         refuse([f"{why.filename} is not there: an earlier stage makes it (--only)"])
     finally:
@@ -277,20 +277,20 @@ def main():
             process.kill()
 
 
-def run(judge):
-    stages = judge.given.only.split(",")
-    if "predict" in stages and os.path.exists(f"{judge.out}/predictions.json"):
-        os.remove(f"{judge.out}/predictions.json")
+def run(evaluation):
+    stages = evaluation.given.only.split(",")
+    if "predict" in stages and os.path.exists(f"{evaluation.out}/predictions.json"):
+        os.remove(f"{evaluation.out}/predictions.json")
     if "benchmark" in stages:
-        judge.benchmark()
-    for name in judge.names:  # one model after the other, so that little time lies between its recording and its steps
+        evaluation.benchmark()
+    for name in evaluation.names:  # one model after the other, so that little time lies between its recording and its steps
         for stage in STAGES[1:]:
             if stage in stages:
-                getattr(judge, stage)(name)
-        judge.score()
-    if "measure" in stages and not judge.measured():
+                getattr(evaluation, stage)(name)
+        evaluation.score()
+    if "measure" in stages and not evaluation.measured():
         refuse(["no case was measured, and none is scored"])
-    if "measure" in stages and judge.given.device == "cuda" and not any("us" in r for rounds in judge.measured().values() for r in rounds):
+    if "measure" in stages and evaluation.given.device == "cuda" and not any("us" in r for rounds in evaluation.measured().values() for r in rounds):
         print("no step was timed", file=sys.stderr)
         sys.exit(1)
 

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 # The first five were looked at while the predictions were built, the others when all was fixed.
 BUILDING = ["mlp", "conv", "transformer", "recurrent", "embedding"]
 JUDGING = ["residual", "encoder_decoder", "mixture", "separable", "mixer"]
-# Written after the others had been judged: short ops, or more bytes between layers for each op's work.
+# Written after the others had been evaluated: short ops, or more bytes between layers for each op's work.
 TRANSFERRING = ["large_images", "small_transformer", "hourglass", "small_recurrent", "concatenated"]
 
 

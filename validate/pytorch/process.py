@@ -1,4 +1,4 @@
-"""What every process of a judgement does first, and the parts of a model that it runs."""
+"""What every process of an evaluation does first, and the parts of a model that it runs."""
 import gc
 import importlib.util
 import os
@@ -10,7 +10,7 @@ from torch import nn
 
 now = time.perf_counter  # one clock for all processes of a machine
 os.environ.setdefault("USE_LIBUV", "0")  # Debian's PyTorch has none
-ON_GPU = os.environ.get("JUDGE_DEVICE") == "cuda"  # as --device says; a machine may have a GPU that is not asked for
+ON_GPU = os.environ.get("EVALUATION_DEVICE") == "cuda"  # as --device says; a machine may have a GPU that is not asked for
 CORES = sorted(os.sched_getaffinity(0))  # before settle() leaves one of them
 
 
@@ -88,7 +88,7 @@ def put_backend_ahead(processes=2):
 def models_of(path):
     """The module MODELS.py."""
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
-    spec = importlib.util.spec_from_file_location("judged_models", path)
+    spec = importlib.util.spec_from_file_location("evaluated_models", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -205,7 +205,7 @@ def record(models, name, batches, out, device="cpu", rounds=3, each=3):
 def main():
     core, models, name, out, device, *batches = sys.argv[1:]
     settle(int(core))
-    rounds = 1 if "JUDGE_QUICK" in os.environ else 3
+    rounds = 1 if "EVALUATION_QUICK" in os.environ else 3
     record(models_of(models), name, batches, out, device, rounds)
 
 

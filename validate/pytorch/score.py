@@ -2,7 +2,7 @@
 """Steps of PyTorch in several processes beside their predictions: what `./dev torch OUT` left in OUT/score.csv, whose columns
 without_EFFECT_us are what is predicted without that effect, and OUT/peaks.csv. `baechi validate torch OUT` runs this file.
 
-A case counts if its rounds lie close together (judge.py). Steps need not be timed where there are peaks."""
+A case counts if its rounds lie close together (evaluate.py). Steps need not be timed where there are peaks."""
 import argparse
 import json
 import os
