@@ -56,36 +56,6 @@ struct CompareArguments {
   std::string tolerance, replicate, out, format;
 };
 
-/// Parses "0.5 %" or "0.005".
-double read_tolerance(std::string text) {
-  if (text.empty()) return usual_tolerance;
-  const std::string given = text;
-  double unit = 1.0;
-  if (text.ends_with('%')) {
-    unit = 0.01;
-    text.pop_back();
-    while (text.ends_with(' ')) text.pop_back();
-  }
-  const auto number = parse_number<double>(text);
-  if (!number || !(*number >= 0.0) || *number * unit > 1.0)
-    throw InputError(fmt::format(
-        "--tolerance: '{}' is not a fraction from 0 to 1, such as 0.005 or '0.5 %'", given));
-  return *number * unit;
-}
-
-/// The folders' last path components, or the whole paths if two components are equal.
-std::vector<std::string> short_names(const std::vector<std::string>& folders) {
-  std::vector<std::string> names;
-  for (const std::string& folder : folders) {
-    fs::path path = fs::path(folder).lexically_normal();
-    if (path.filename().empty()) path = path.parent_path();
-    names.push_back(path.filename().string());
-  }
-  std::vector<std::string> sorted = names;
-  std::ranges::sort(sorted);
-  return std::ranges::adjacent_find(sorted) == sorted.end() ? names : folders;
-}
-
 void write_profiles(const std::string& folder, const Contest& contest, const Comparison& c) {
   const std::vector<Profile> steps = step_profiles(contest, c);
   const std::vector<Profile> placing = placing_profiles(contest, c);

@@ -164,18 +164,7 @@ struct ValidationReportFlags {
 
 int report_run(const ValidationReportFlags& flags) {
   const ValidationRun run = read_run(flags.run);
-  const std::string beside = flags.run + "/calibration.yaml";
-  Calibration calibration;
-  if (!flags.calibration.empty()) {
-    calibration = read_calibration(flags.calibration);
-  } else if (fs::is_regular_file(beside)) {
-    calibration = read_calibration(beside);
-  } else if (run.machine && !run.measurements.empty()) {
-    calibration = calibrate(*run.machine, run.measurements, flags.run + "/measurements.csv");
-  } else {
-    throw InputError(fmt::format(
-        "{}: neither calibration.yaml nor machine.txt and measurements.csv", flags.run));
-  }
+  const Calibration calibration = calibration_of(run, flags.run, flags.calibration);
   Validation validation = compare(run, calibration);
   for (const std::string& other : flags.again)
     validation.floors.push_back(floor_between(run, read_run(other)));

@@ -1,9 +1,10 @@
 #include "validate/calibrate.h"
 
 #include <cmath>
+#include <filesystem>
 #include <tuple>
 
-#include "sim/error.h"
+#include "scenarios/read/sections.h"
 #include "validate/statistics.h"
 
 namespace baechi::validate {
@@ -215,7 +216,7 @@ class Calibrator {
     return m.what == what && m.mode == t.mode && m.way == t.way && m.subject == t.direction;
   }
 
-  /// For a link: from what it takes beyond the time it was told; else from the line over the sizes.
+  /// For a link: from what it takes beyond its pace; else from the line over the sizes.
   void fit_latency(Calibration::Transfer& t) {
     BySize by_size;  // unpaced
     Samples beyond;
@@ -471,6 +472,17 @@ Calibration::Bandwidth fit_bandwidth(const std::vector<Measurement>& rows,
     error_by_pairs += std::abs(slowdown_by_pairs(b, known) - b.slowdown);
   }
   return error <= error_by_pairs ? fit.bandwidth : Calibration::Bandwidth{};
+}
+
+Calibration calibration_of(const ValidationRun& run, const std::string& folder,
+                           const std::string& file) {
+  const std::string own = folder + "/calibration.yaml";
+  if (!file.empty()) return read_calibration(file);
+  if (std::filesystem::is_regular_file(own)) return read_calibration(own);
+  if (!run.machine || run.measurements.empty())
+    throw InputError(
+        fmt::format("{}: neither calibration.yaml nor machine.txt and measurements.csv", folder));
+  return calibrate(*run.machine, run.measurements, folder + "/measurements.csv");
 }
 
 }  // namespace baechi::validate

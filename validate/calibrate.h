@@ -13,6 +13,11 @@ namespace baechi::validate {
 Calibration calibrate(const Machine& machine, const std::vector<Measurement>& measurements,
                       const std::string& path);
 
+/// The calibration in `file` or, for "", in calibration.yaml of the run's folder or, if that has
+/// none, the one of the run's own measurements.
+Calibration calibration_of(const ValidationRun& run, const std::string& folder,
+                           const std::string& file);
+
 /// Fits Calibration::Bandwidth to the rows 'interference'. The capacity is the joint speed of
 /// passes over memory that slow each other by more than 3 %. A kind's demand is the speed that it
 /// takes from them, its sensitivity its slowdown over the pressure. Nothing (capacity 0) unless

@@ -1,6 +1,7 @@
 #include "scenarios/results/comparison.h"
 
 #include <boost/math/distributions/normal.hpp>
+#include <filesystem>
 #include <numeric>
 
 #include "sim/random.h"
@@ -390,6 +391,34 @@ std::vector<Profile> placing_profiles(const Contest& contest, const Comparison& 
   return profiles(contest, comparison, [](const Entry& entry) {
     return static_cast<double>(std::max<std::int64_t>(1, entry.placing.count()));
   });
+}
+
+double read_tolerance(std::string text) {
+  if (text.empty()) return usual_tolerance;
+  const std::string given = text;
+  double unit = 1.0;
+  if (text.ends_with('%')) {
+    unit = 0.01;
+    text.pop_back();
+    while (text.ends_with(' ')) text.pop_back();
+  }
+  const auto number = parse_number<double>(text);
+  if (!number || !(*number >= 0.0) || *number * unit > 1.0)
+    throw InputError(fmt::format(
+        "--tolerance: '{}' is not a fraction from 0 to 1, such as 0.005 or '0.5 %'", given));
+  return *number * unit;
+}
+
+std::vector<std::string> short_names(const std::vector<std::string>& folders) {
+  std::vector<std::string> names;
+  for (const std::string& folder : folders) {
+    std::filesystem::path path = std::filesystem::path(folder).lexically_normal();
+    if (path.filename().empty()) path = path.parent_path();
+    names.push_back(path.filename().string());
+  }
+  std::vector<std::string> sorted = names;
+  std::ranges::sort(sorted);
+  return std::ranges::adjacent_find(sorted) == sorted.end() ? names : folders;
 }
 
 }  // namespace baechi

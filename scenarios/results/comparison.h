@@ -161,4 +161,12 @@ struct Profile {
 std::vector<Profile> step_profiles(const Contest& contest, const Comparison& comparison);
 std::vector<Profile> placing_profiles(const Contest& contest, const Comparison& comparison);
 
+/// The default tolerance: step times that differ by at most this fraction are a tie.
+inline constexpr double usual_tolerance = 0.001;
+/// "0.5 %" or "0.005"; usual_tolerance for "". Throws InputError, as of the flag --tolerance.
+double read_tolerance(std::string text);
+
+/// The folders' last path components, or the whole paths if two components are equal.
+std::vector<std::string> short_names(const std::vector<std::string>& folders);
+
 }  // namespace baechi

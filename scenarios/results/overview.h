@@ -36,9 +36,6 @@ class Overview {
 };
 Overview overview(const Results& results);
 
-/// The default tolerance: step times that differ by at most this fraction are a tie.
-inline constexpr double usual_tolerance = 0.001;
-
 /// The overview as text: a table per graph, columns wrapped to `width`, then the summary. The best
 /// of each column is bold if `colour`. If the tables take more than `most_lines` lines, only the
 /// summary is printed.
