@@ -232,7 +232,7 @@ class LatencyWriter : ProgramWriter<LatencyProgram> {
   double extra_ = 0.0;                         // added to each part
   std::uint32_t last_ = 0;                     // the objective's column
   std::uint32_t end_before_ = 0;               // column: end of the accelerator's previous part
-  IdVector<OpId, std::uint32_t> path_, done_;  // end on the longest path; end
+  IdVector<OpId, std::uint32_t> path_, done_;  // columns: its end without queues; its end
   IdVector<TensorId, std::vector<std::uint32_t>> in_, out_;  // of all parts
 };
 

@@ -102,8 +102,8 @@ Basis::Rest& rest(Basis& basis, const InteriorOptimum::Bound& bound) {
   return (bound.of_row ? basis.rows : basis.columns)[bound.index];
 }
 
-/// Primal-dual steps with Mehrotra's predictor and corrector. Of G z + slack = b and c + G^T price
-/// = 0 the method keeps slack and price positive, and drives their products to 0.
+/// Primal-dual steps with Mehrotra's predictor and corrector, towards G z + slack = b and
+/// c + G^T price = 0. Slack and price stay positive, and their products go to 0.
 /// Source: Mehrotra, "On the implementation of a primal-dual interior point method" (1992).
 class InteriorPoint {
  public:
@@ -128,7 +128,7 @@ class InteriorPoint {
   std::vector<double> c_, z_, dz_, dual_residual_, bounds_weight_;  // [num_columns]
   Values slack_, price_, d_slack_, d_price_, primal_residual_, product_, at_;
   double mean_ = 0.0;  // of price * slack
-  double size_ = 1.0;  // of b
+  double size_ = 1.0;  // the norm of b
 };
 
 InteriorPoint::InteriorPoint(const LinearProgram& program, NormalMatrix& normal)

@@ -267,8 +267,7 @@ std::string peaks_of_map(const Cluster& cluster, const StepResult& step) {
 
 /// The map of a placement whose weights wait: a module waits if most of its weights do, and runs on
 /// the map's first GPU, as accelerate's dispatch_model has it. While that GPU is too small, one
-/// module more waits: the one of whose weights the fewest bytes more stay than wait, of several the
-/// last.
+/// more module waits: the one with the least (bytes that stay - bytes that wait); ties: the last.
 std::string export_waiting(const ExportTask& task, const Placement& placement) {
   const Problem problem = task.experiment.problem();
   const WholeModules modules = whole_modules(problem.graph, {.no_split = task.no_split});

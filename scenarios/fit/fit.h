@@ -15,7 +15,7 @@ struct FitQuestion {
   std::string host_kind{};           ///< of the device table
   Link between{}, to_host{};
   std::string link{};             ///< type of `between`
-  std::vector<Evidence> links{};  ///< of both
+  std::vector<Evidence> links{};  ///< of `between` and `to_host`
   std::int64_t context = 0, batch = 1, prompt = 512;
   bool train = false;           ///< `batch` samples a step, in 16 bits
   std::int64_t lora_rank = 16;  ///< of adapters that are trained

@@ -170,7 +170,7 @@ class ParallelStep {
   std::shared_ptr<const Cluster> cluster_;
   pipeline::PipelineOptions options_;
   Framework framework_;
-  bool at_once_ = false;  // all parameters are updated so
+  bool at_once_ = false;  // one kernel updates all parameters
   mutable std::optional<pipeline::Unrolled> unrolled_{};
 };
 

@@ -314,7 +314,7 @@ std::optional<PaperValue> value_of(const PaperColumn& column, const PaperTable& 
   return gain ? std::optional(PaperValue{.number = *gain}) : std::nullopt;
 }
 
-/// Ours, and its least and most over the neighbouring calibrations.
+/// Fills in the least and most of our value over the neighbouring calibrations.
 void add_spread(const PaperColumn& column, const PaperTable& table, const CellJobs& jobs,
                 const std::vector<std::vector<RunResult>>& rows, PaperCell& cell) {
   if (jobs.neighbours.empty() || !cell.ours || cell.ours->oom) return;

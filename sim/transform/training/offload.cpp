@@ -162,7 +162,7 @@ class OffloadedStep {
   const WaitingWeights& waiting_;
   GraphCopy copy_;
   IdVector<OpId, DeviceId> on_;           // [ops of the builder]
-  IdVector<OpId, std::uint32_t> module_;  // [num_ops] number of its name
+  IdVector<OpId, std::uint32_t> module_;  // [num_ops] in numbers_
   std::map<std::string, std::uint32_t> numbers_;
   std::map<Visit, Visited> visits_;
   std::vector<Visit> order_;

@@ -181,7 +181,8 @@ ValueId attention(Model& model, std::string_view name, ValueId q, ValueId k, Val
                  "{}: keys and values are of {} features", name, shared * size);
   const Shape out{in[0], in[1], o.heads * per_value};
   const bool windowed = o.fused && o.window > 0 && o.window < others;
-  // The last of several ranks: its own tokens see half of each other.
+  // The last context-parallel rank: its tokens see all earlier ones and, in the mean, half of its
+  // own.
   const bool last = o.fused && o.causal && !o.balanced && !windowed && length < others;
   const std::int64_t seen = windowed ? o.window : last ? others - length / 2 : others;
   const std::int64_t scores = n * o.heads * length * seen;

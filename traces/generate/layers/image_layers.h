@@ -64,8 +64,8 @@ ValueId concat(Model& model, std::string_view name, std::span<const ValueId> par
 ValueId add(Model& model, std::string_view name, ValueId a, ValueId b, bool scaled = false);
 ValueId dropout(Model& model, std::string_view name, ValueId x);
 ValueId flatten(Model& model, std::string_view name, ValueId x);
-/// `multiplied`: columns of the product that it computes, for layers of the same input behind it,
-/// too; 0: a layer before it has done so.
+/// `multiplied`: columns of its GEMM, which may also compute later layers of the same input; 0: the
+/// GEMM of an earlier layer has computed this one.
 ValueId dense(Model& model, std::string_view name, ValueId x, std::int64_t units, bool bias = true,
               std::optional<std::int64_t> multiplied = std::nullopt);
 /// Class probabilities that no layer reads. Only level tf1 has an op for them.

@@ -114,7 +114,8 @@ class StableHloReader {
     std::string computation, owner;
     std::size_t instruction = 0;
     bool waits = false;  ///< the instruction's types follow the region
-    /// Of Shardy's computations, whose lines are the computation's own: the instruction of results.
+    /// For regions of Shardy, whose lines count to the computation around them: the instruction
+    /// that returns the region's results.
     std::optional<Instruction> inlined{};
     std::set<std::string, std::less<>> names{};  ///< defined in it: `inlined`'s name precedes them
   };

@@ -8,9 +8,9 @@
 namespace baechi::pytorch {
 namespace {
 
-/// The outermost_calls calls that are not frames of the user or the profiler.
+/// The outermost calls that are not frames of the user or the profiler.
 std::vector<Call*> outermost_calls(ExecutionTrace& trace) {
-  std::vector<bool> open(trace.calls.size());  // [calls] a frame within frames only
+  std::vector<bool> open(trace.calls.size());  // [calls] a frame, and so are all calls around it
   std::vector<Call*> found;
   for (Call& call : trace.calls) {
     if (call.parent != nullptr && !open[call.parent->index]) continue;
