@@ -74,5 +74,10 @@ inline bool says(const TemporaryFolder& folder, std::string_view file, std::stri
   return std::filesystem::exists(folder.file(file)) &&
          folder.read(file).find(text) != std::string::npos;
 }
+/// Checks that the file holds each of these texts.
+inline void check_says(const TemporaryFolder& folder, std::string_view file,
+                       std::initializer_list<const char*> texts) {
+  for (const char* text : texts) CHECK_MESSAGE(says(folder, file, text), text);
+}
 
 }  // namespace baechi::testing

@@ -91,15 +91,24 @@ sweep: {cluster.link.bandwidth: [1 MB/s, 100 GB/s]}
 )");
 }
 
-inline bool holds(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
-
 inline std::vector<std::string> keys(const Json& object) {
   std::vector<std::string> names;
   for (const auto& [key, value] : object.items()) names.push_back(key);
   return names;
 }
+
+/// The parts of `value` that `wanted` has, by key and index. Throws where one is missing.
+inline Json parts_of(const Json& value, const Json& wanted) {
+  if (!wanted.is_structured()) return value;
+  Json parts = wanted;
+  for (const auto& [key, part] : wanted.items())
+    if (wanted.is_object())
+      parts[key] = parts_of(value.at(key), part);
+    else
+      parts[std::stoul(key)] = parts_of(value.at(std::stoul(key)), part);
+  return parts;
+}
+#define CHECK_PARTS(value, text) CHECK(parts_of(value, Json::parse(text)) == Json::parse(text))
 
 inline bool has_keys(const Json& object, const std::vector<std::string>& wanted) {
   return std::ranges::all_of(wanted, [&](const std::string& key) { return object.contains(key); });

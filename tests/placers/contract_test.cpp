@@ -7,6 +7,7 @@
 #include "tests/placers/counted_costs.h"
 #include "tests/placers/place_by_name.h"
 #include "tests/prelude.h"
+#include "traces/format/compressed_file.h"
 
 namespace {
 
@@ -101,7 +102,6 @@ void check_contract(const PlacerEntry& entry, const Placer& placer, const OpGrap
 }  // namespace
 
 TEST_SUITE_BEGIN("placers");
-
 TEST_CASE("a placer names the option that it needs, also in the error without it") {
   for (const PlacerEntry& entry : placers()) {
     CAPTURE(entry.name);
@@ -111,12 +111,9 @@ TEST_CASE("a placer names the option that it needs, also in the error without it
 }
 
 TEST_CASE("placers/README.md has a row for every placer, with what it counts as memory") {
-  std::ifstream file(source_dir() + "/placers/README.md");
   std::map<std::string, std::string> memory;  // of each first cell
-  for (std::string line; std::getline(file, line);) {
-    std::vector<std::string> cells;
-    std::istringstream row(line);
-    for (std::string cell; std::getline(row, cell, '|');) cells.push_back(cell);
+  for (const std::string& line : lines_of(read_file(source_dir() + "/placers/README.md"))) {
+    const std::vector<std::string> cells = lines_of(line, '|');
     if (cells.size() > 4 && cells[1].starts_with(" `")) memory[cells[1]] = cells[4];
   }
   for (const PlacerEntry& entry : placers()) {
@@ -204,5 +201,3 @@ TEST_CASE("an unknown placer is refused with the nearest name") {
       message<InputError>([] { make_placer("hefd", Options("hefd"), "x.yaml:9:5"); });
   CHECK(what.starts_with("x.yaml:9:5: no placer 'hefd' (did you mean 'heft'?) (placers: single, "));
 }
-
-TEST_SUITE_END();

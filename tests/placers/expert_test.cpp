@@ -1,6 +1,7 @@
 #include "tests/placers/place_by_name.h"
 #include "tests/prelude.h"
 #include "tests/traces/generate/generated_models.h"
+#include "traces/format/compressed_file.h"
 
 namespace {
 
@@ -19,7 +20,6 @@ void add(Devices& devices, const std::string& layer, char device) {
 }  // namespace
 
 TEST_SUITE_BEGIN("placers");
-
 TEST_CASE("expert follows the first rule that matches, then the default") {
   const OpGraph graph = graph_of("encoder/a0; encoder/b1=0; decoder/a0; loss0");
   Values values;
@@ -27,12 +27,12 @@ TEST_CASE("expert follows the first rule that matches, then the default") {
   values["default"] = value("0");
   CHECK(devices(place("expert", graph, gpus(3), values)) == "1 2 0 0");
   values.erase("default");
-  CHECK(message<InputError>([&] { place("expert", graph, gpus(3), values); }) ==
-        "expert: no rule matches op 'decoder/a', op 'loss'; add a rule or 'default'");
+  CHECK_REFUSED(place("expert", graph, gpus(3), values),
+                "expert: no rule matches op 'decoder/a', op 'loss'; add a rule or 'default'");
   values["default"] = value("7", "x.yaml:2:3");
-  CHECK(message<InputError>([&] { place("expert", graph, gpus(2), values); }) ==
-        "expert.rules: '*/b?' -> 2, but there are 2 devices (0 to 1)\n"
-        "expert.default: 7, but there are 2 devices (0 to 1)");
+  CHECK_REFUSED(place("expert", graph, gpus(2), values),
+                "expert.rules: '*/b?' -> 2, but there are 2 devices (0 to 1)\n"
+                "expert.default: 7, but there are 2 devices (0 to 1)");
 }
 
 TEST_CASE("expert places a group by its first member with a rule, and reports disagreement") {
@@ -45,12 +45,12 @@ TEST_CASE("expert places a group by its first member with a rule, and reports di
 }
 
 TEST_CASE("expert requires a file, rules or a default, and devices in its rules") {
-  CHECK(message<InputError>([] { placer("expert"); }) ==
-        "expert.file: missing: give 'file', 'rules', 'rule_file' or 'default'");
+  CHECK_REFUSED(placer("expert"),
+                "expert.file: missing: give 'file', 'rules', 'rule_file' or 'default'");
   Values values;
   values["rules"].children = {{"a*", value("gpu0")}};
-  CHECK(message<InputError>([&] { placer("expert", values); }) ==
-        "expert.rules: 'a*' -> 'gpu0' is not a device: 0, 1, ...");
+  CHECK_REFUSED(placer("expert", values),
+                "expert.rules: 'a*' -> 'gpu0' is not a device: 0, 1, ...");
 }
 
 TEST_CASE("expert reads rules from a file, after those of the option, and reports every bad line") {
@@ -72,21 +72,18 @@ TEST_CASE("expert reads rules from a file, after those of the option, and report
 
 /// The figure's second branch of Mixed_6a has no strided 3x3: ours goes with the 3x3 before it.
 TEST_CASE("ColocRL's rules say of each module of Inception-V3 what its figure says") {
-  const std::filesystem::path data = published_data();
   Devices published, ours;
   std::map<std::string, int> layers;
-  std::ifstream csv(data / "papers" / "colocrl_inception_v3_4gpu.csv");
-  std::string line;
-  std::getline(csv, line);
-  while (std::getline(csv, line)) {
+  const std::string csv =
+      read_file((published_data() / "papers/colocrl_inception_v3_4gpu.csv").string());
+  for (const std::string& line : lines_of(csv.substr(csv.find('\n') + 1))) {
     const std::string device = line.substr(line.rfind(',') + 1);
     ++layers[device];
     if (line.starts_with("Mixed_")) add(published, line, device.back());
   }
   CHECK(layers == std::map<std::string, int>{
                       {"cpu", 1}, {"gpu0", 50}, {"gpu1", 7}, {"gpu2", 35}, {"gpu3", 33}});
-  std::ifstream rules(rules_file());
-  while (std::getline(rules, line))
+  for (const std::string& line : lines_of(read_file(rules_file())))
     if (line.starts_with("*Mixed_")) add(ours, line.substr(1), line.back());
   add(published, "Mixed_6a", '3');
   CHECK(published.size() == 11);
@@ -102,5 +99,3 @@ TEST_CASE("ColocRL's rules place Inception-V3 on four devices") {
   CHECK(ops[0] > ops[2]);
   CHECK(ops[1] < ops[2]);
 }
-
-TEST_SUITE_END();

@@ -33,7 +33,6 @@ HeftPaper heft_paper() {
 
 }  // namespace
 TEST_SUITE_BEGIN("placers");
-
 TEST_CASE("upward ranks of the HEFT paper's example") {
   const HeftPaper paper = heft_paper();
   IdVector<OpId, Duration> mean(10);
@@ -98,5 +97,3 @@ TEST_CASE("heft skips a device without enough memory, and reports what does not 
         "heft: op 'a' fits on no device: needs 110 B persistent and 0 B while running; missing: 10 "
         "B on gpu0");
 }
-
-TEST_SUITE_END();

@@ -33,56 +33,55 @@ Bytes least_peak(const Problem& p) {
 
 }  // namespace
 
-TEST_SUITE("placers") {
-  // 5 + 4 and 3 + 3 + 3: the only even partition of 18 B.
-  TEST_CASE("an enumeration of all placements finds the one that fits, or proves that none does") {
-    const OpGraph graph = weights({3, 5, 3, 4, 3});
-    const Cluster nine = gpus(2, 9_B), eight = gpus(2, 8_B);
-    const ProfiledCosts costs(graph, nine);
-    const FittingPlacement found = first_that_fits({graph, nine, costs}, 1000);
-    REQUIRE(found.placement);
-    CHECK(found.placement->device[OpId{1}] == found.placement->device[OpId{3}]);
-    CHECK_FALSE(simulate({graph, nine, costs}, *found.placement).oom);
+TEST_SUITE_BEGIN("placers");
+// 5 + 4 and 3 + 3 + 3: the only even partition of 18 B.
+TEST_CASE("an enumeration of all placements finds the one that fits, or proves that none does") {
+  const OpGraph graph = weights({3, 5, 3, 4, 3});
+  const Cluster nine = gpus(2, 9_B), eight = gpus(2, 8_B);
+  const ProfiledCosts costs(graph, nine);
+  const FittingPlacement found = first_that_fits({graph, nine, costs}, 1000);
+  REQUIRE(found.placement);
+  CHECK(found.placement->device[OpId{1}] == found.placement->device[OpId{3}]);
+  CHECK_FALSE(simulate({graph, nine, costs}, *found.placement).oom);
 
-    const FittingPlacement none = first_that_fits({graph, eight, costs}, 1000);
-    CHECK_FALSE(none.placement);
-    CHECK(none.all);
-    const FittingPlacement cut_off = first_that_fits({graph, nine, costs}, 4);
-    CHECK_FALSE(cut_off.placement);
-    CHECK_FALSE(cut_off.all);
-  }
+  const FittingPlacement none = first_that_fits({graph, eight, costs}, 1000);
+  CHECK_FALSE(none.placement);
+  CHECK(none.all);
+  const FittingPlacement cut_off = first_that_fits({graph, nine, costs}, 4);
+  CHECK_FALSE(cut_off.placement);
+  CHECK_FALSE(cut_off.all);
+}
 
-  // 15 ops, 2^15 placements: only 9 partition 30 B evenly, and 14 B are too few.
-  TEST_CASE("where moves find nothing, all placements that may fit are enumerated") {
-    const auto& [graph, cluster, costs, problem] =
-        OwnedProblem(weights({1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 3, 14}), gpus(2, 15_B));
-    const Cluster small = gpus(2, 14_B);
-    CHECK(find_feasible(problem).placement);
-    const Feasible none = find_feasible({graph, small, costs});
-    CHECK_FALSE(none.placement);
-    CHECK(none.proved);
-    const LeastMemory least = find_least_memory({graph, small, costs});
-    CHECK(least.bytes == 15_B);
-    CHECK(least.proved());
-  }
+// 15 ops, 2^15 placements: only 9 partition 30 B evenly, and 14 B are too few.
+TEST_CASE("where moves find nothing, all placements that may fit are enumerated") {
+  const auto& [graph, cluster, costs, problem] =
+      OwnedProblem(weights({1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 3, 14}), gpus(2, 15_B));
+  const Cluster small = gpus(2, 14_B);
+  CHECK(find_feasible(problem).placement);
+  const Feasible none = find_feasible({graph, small, costs});
+  CHECK_FALSE(none.placement);
+  CHECK(none.proved);
+  const LeastMemory least = find_least_memory({graph, small, costs});
+  CHECK(least.bytes == 15_B);
+  CHECK(least.proved());
+}
 
-  // Three ops of 10 B on two devices: 20 B, although 15 B each would hold 30 B.
-  TEST_CASE("the least memory is proved above the mean memory of all ops") {
-    const auto& [graph, cluster, costs, problem] = OwnedProblem(weights({10, 10, 10}), gpus(2));
+// Three ops of 10 B on two devices: 20 B, although 15 B each would hold 30 B.
+TEST_CASE("the least memory is proved above the mean memory of all ops") {
+  const auto& [graph, cluster, costs, problem] = OwnedProblem(weights({10, 10, 10}), gpus(2));
+  const LeastMemory least = find_least_memory(problem);
+  CHECK(least.bytes == 20_B);
+  CHECK(least.bound == 20_B);
+}
+
+TEST_CASE("the least memory equals that of an enumeration of all placements") {
+  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+    CAPTURE(seed);
+    const RandomProblem random({.ops = 8}, seed % 2 == 0 ? 2 : 3, seed);
+    const Problem problem = random.under({});
     const LeastMemory least = find_least_memory(problem);
-    CHECK(least.bytes == 20_B);
-    CHECK(least.bound == 20_B);
-  }
-
-  TEST_CASE("the least memory equals that of an enumeration of all placements") {
-    for (std::uint64_t seed = 0; seed < 12; ++seed) {
-      CAPTURE(seed);
-      const RandomProblem random({.ops = 8}, seed % 2 == 0 ? 2 : 3, seed);
-      const Problem problem = random.under({});
-      const LeastMemory least = find_least_memory(problem);
-      CHECK(least.bytes == least_peak(problem));
-      CHECK(least.proved());
-    }
+    CHECK(least.bytes == least_peak(problem));
+    CHECK(least.proved());
   }
 }
 
@@ -137,33 +136,32 @@ void count_result(const char* placer, const RandomProblem& random, Bytes memory,
 
 }  // namespace
 
-TEST_SUITE("placers") {
-  TEST_CASE("placers with fallback seldom give up where a placement fits") {
-    const std::uint32_t graphs = thorough() ? 1000 : 60;
-    // 2 devices: at most 512 placements, of which the fallback tries all. 3 devices: up to
-    // 19,683, which are too many for it.
-    for (const bool large : {false, true}) {
-      std::map<std::string, Count> counts;
-      for (std::uint32_t i = 0; i < (large ? graphs / 3 : graphs); ++i) {
-        const RandomProblem random({.ops = large ? 9 : 4 + i % 6, .degree = 3, .reach = 5},
-                                   large ? 3 : 2, 1000 + i);
-        const Bytes least = least_feasible_memory(random);
-        for (const char* placer : {"m_etf", "m_sct", "m_topo"}) {
-          for (const int percent : {100, 110, 130})
-            count_result(placer, random, Bytes{(least.count * percent + 99) / 100},
-                         counts[fmt::format("{} at {} %", placer, percent)]);
-        }
+TEST_SUITE_BEGIN("placers");
+TEST_CASE("placers with fallback seldom give up where a placement fits") {
+  const std::uint32_t graphs = thorough() ? 1000 : 60;
+  // 2 devices: at most 512 placements, of which the fallback tries all. 3 devices: up to
+  // 19,683, which are too many for it.
+  for (const bool large : {false, true}) {
+    std::map<std::string, Count> counts;
+    for (std::uint32_t i = 0; i < (large ? graphs / 3 : graphs); ++i) {
+      const RandomProblem random({.ops = large ? 9 : 4 + i % 6, .degree = 3, .reach = 5},
+                                 large ? 3 : 2, 1000 + i);
+      const Bytes least = least_feasible_memory(random);
+      for (const char* placer : {"m_etf", "m_sct", "m_topo"}) {
+        for (const int percent : {100, 110, 130})
+          count_result(placer, random, Bytes{(least.count * percent + 99) / 100},
+                       counts[fmt::format("{} at {} %", placer, percent)]);
       }
-      for (const auto& [what, count] : counts) {
-        if (thorough())
-          MESSAGE(fmt::format("{}, {}: {} infeasible, {} out of memory of {}", what,
-                              large ? "9 ops, 3 devices" : "4-9 ops, 2 devices", count.infeasible,
-                              count.out_of_memory, count.asked));
-        if (!large)
-          CHECK(count.failed() == 0);
-        else if (!what.ends_with("100 %"))
-          CHECK(count.failed() < 0.03);
-      }
+    }
+    for (const auto& [what, count] : counts) {
+      if (thorough())
+        MESSAGE(fmt::format("{}, {}: {} infeasible, {} out of memory of {}", what,
+                            large ? "9 ops, 3 devices" : "4-9 ops, 2 devices", count.infeasible,
+                            count.out_of_memory, count.asked));
+      if (!large)
+        CHECK(count.failed() == 0);
+      else if (!what.ends_with("100 %"))
+        CHECK(count.failed() < 0.03);
     }
   }
 }

@@ -3,7 +3,6 @@
 #include "tests/prelude.h"
 
 TEST_SUITE_BEGIN("placers");
-
 TEST_CASE("a unit is a group or a lone op, numbered by its first member") {
   const OpGraph graph = graph_of("a0,w10,t1,c:shared -4> .; b0,w20,t7; c0,w40,t2,c:shared -5> .");
   constexpr OpId a{0}, b{1}, c{2};
@@ -56,10 +55,7 @@ TEST_CASE("least_loaded skips a full device, and reports what does not fit") {
         "running; missing: 5 B on gpu0, 5 B on gpu1");
 }
 
-TEST_SUITE_END();
-
 TEST_SUITE_BEGIN("placers");
-
 TEST_CASE("m_topo fills a device to an even share plus the largest op") {
   // Share 40 / 2 + 10 = 30: three on the first.
   CHECK(devices(place("m_topo", weights({10, 10, 10, 10}), gpus(2))) == "0 0 0 1");
@@ -103,11 +99,8 @@ TEST_CASE("m_topo counts a group as a whole, and reports what does not fit") {
   CHECK(devices(place("m_topo", graph, gpus(2, 50_B))) == "0 1 0");
   CHECK(message<InfeasibleError>([&] { place("m_topo", graph, gpus(2, 39_B)); }) ==
         "m_topo: no device has memory for group 'x' of 2 ops, which needs 40 B; missing: 1 B on "
-        "gpu0, 1 B on "
-        "gpu1");
+        "gpu0, 1 B on gpu1");
 }
-
-TEST_SUITE_END();
 
 namespace {
 
@@ -147,37 +140,37 @@ std::vector<std::size_t> devices(const OpGraph& graph, const Cluster& cluster,
 
 }  // namespace
 
-TEST_SUITE("placers") {
-  using Devices = std::vector<std::size_t>;
+TEST_SUITE_BEGIN("placers");
 
-  TEST_CASE("fill keeps room for the largest layer on the first GPU and the host") {
-    // GPU 0 takes 30 - 10: embed, l0 (14); l1 would be 24. GPU 1 takes l1, l2. The largest of what
-    // is left is head, so the host takes l3 and head.
-    CHECK(devices(decoder(), of({{"", 30}, {"", 20}, {"cpu", 100}}), "fill", Options("fill")) ==
-          Devices{0, 0, 1, 1, 2, 2});
-    // GPU 0 takes 12 - 10 = 2: nothing. The host takes 30 - 10 = 20: embed and l0. No disk.
-    CHECK_THROWS_AS(devices(decoder(), of({{"", 12}, {"cpu", 30}}), "fill", Options("fill")),
-                    InfeasibleError);
-  }
+using DeviceNumbers = std::vector<std::size_t>;
 
-  TEST_CASE("balanced gives each GPU its share and room for a block, and the last one the rest") {
-    // Share 48 / 2, room floor(1.25 x 10) = 12: GPU 0 has 36 - 10 = 26 for embed, l0, l1 (24).
-    CHECK(devices(decoder(), of({{"", 60}, {"", 60}}), "balanced", Options("balanced")) ==
-          Devices{0, 0, 0, 1, 1, 1});
-    // low_zero: GPU 1 keeps 60 >= 48, so GPU 0 gets nothing.
-    CHECK(devices(decoder(), of({{"", 60}, {"", 60}}), "balanced",
-                  Options("balanced", {{"low_zero", {"true", {}, {}}}})) ==
-          Devices{1, 1, 1, 1, 1, 1});
-  }
+TEST_CASE("fill keeps room for the largest layer on the first GPU and the host") {
+  // GPU 0 takes 30 - 10: embed, l0 (14); l1 would be 24. GPU 1 takes l1, l2. The largest of what
+  // is left is head, so the host takes l3 and head.
+  CHECK(devices(decoder(), of({{"", 30}, {"", 20}, {"cpu", 100}}), "fill", Options("fill")) ==
+        DeviceNumbers{0, 0, 1, 1, 2, 2});
+  // GPU 0 takes 12 - 10 = 2: nothing. The host takes 30 - 10 = 20: embed and l0. No disk.
+  CHECK_THROWS_AS(devices(decoder(), of({{"", 12}, {"cpu", 30}}), "fill", Options("fill")),
+                  InfeasibleError);
+}
 
-  TEST_CASE("fill splits modules that do not fit, but not those that no_split names") {
-    const OpGraph graph =
-        chain_of_modules({{"a.x", 6}, {"a.y", 6}, {"b.x", 6}, {"b.y", 6}, {"c", 2}});
-    // Largest layer 6: GPU 0 takes 24 - 6 = 18: a (12), then b (12) does not fit and is split: b.x.
-    CHECK(devices(graph, of({{"", 24}, {"", 12}}), "fill", Options("fill")) ==
-          Devices{0, 0, 0, 1, 1});
-    // Whole, b is the largest layer: GPU 0 takes 24 - 12 = 12: a.
-    CHECK(devices(graph, of({{"", 24}, {"", 14}}), "fill",
-                  Options("fill", {{"no_split", {"?", {}, {}}}})) == Devices{0, 0, 1, 1, 1});
-  }
+TEST_CASE("balanced gives each GPU its share and room for a block, and the last one the rest") {
+  // Share 48 / 2, room floor(1.25 x 10) = 12: GPU 0 has 36 - 10 = 26 for embed, l0, l1 (24).
+  CHECK(devices(decoder(), of({{"", 60}, {"", 60}}), "balanced", Options("balanced")) ==
+        DeviceNumbers{0, 0, 0, 1, 1, 1});
+  // low_zero: GPU 1 keeps 60 >= 48, so GPU 0 gets nothing.
+  CHECK(devices(decoder(), of({{"", 60}, {"", 60}}), "balanced",
+                Options("balanced", {{"low_zero", {"true", {}, {}}}})) ==
+        DeviceNumbers{1, 1, 1, 1, 1, 1});
+}
+
+TEST_CASE("fill splits modules that do not fit, but not those that no_split names") {
+  const OpGraph graph =
+      chain_of_modules({{"a.x", 6}, {"a.y", 6}, {"b.x", 6}, {"b.y", 6}, {"c", 2}});
+  // Largest layer 6: GPU 0 takes 24 - 6 = 18: a (12), then b (12) does not fit and is split: b.x.
+  CHECK(devices(graph, of({{"", 24}, {"", 12}}), "fill", Options("fill")) ==
+        DeviceNumbers{0, 0, 0, 1, 1});
+  // Whole, b is the largest layer: GPU 0 takes 24 - 12 = 12: a.
+  CHECK(devices(graph, of({{"", 24}, {"", 14}}), "fill",
+                Options("fill", {{"no_split", {"?", {}, {}}}})) == DeviceNumbers{0, 0, 1, 1, 1});
 }

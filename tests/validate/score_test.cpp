@@ -4,6 +4,7 @@
 #include "tests/prelude.h"
 #include "tests/scenarios/sweeps.h"
 #include "tests/validate/virtual_clock.h"
+#include "traces/format/compressed_file.h"
 #include "validate/calibrate.h"
 
 using namespace baechi::validate;
@@ -91,7 +92,6 @@ ValidationRun virtual_run(const TemporaryFolder& folder, Unknowns replaying) {
 }  // namespace
 
 TEST_SUITE_BEGIN("validate");
-
 TEST_CASE("each effect adds what it says, and is gone when switched off") {
   const ReplayPlan plan = small_plan();
   const Calibration c = small_truth();
@@ -323,8 +323,8 @@ TEST_CASE("the report finds the error that was injected, and none where there is
     CHECK(v.rankings.size() == 2);
     CHECK(v.rivals[1].accuracy.median > 2 * v.rivals[0].accuracy.median);  // no overheads
     const std::string text = to_text(v);
-    CHECK(text.find("this is a virtual clock") != std::string::npos);
-    CHECK(to_html(v).find("<h2>Step times</h2>") != std::string::npos);
+    CHECK(holds(text, "this is a virtual clock"));
+    CHECK(holds(to_html(v), "<h2>Step times</h2>"));
     CHECK(to_html(v) == to_html(compare(run, found)));
   }
 }
@@ -336,36 +336,31 @@ TEST_CASE("replays that failed stay in the count") {
   run.steps[0].step.reset();
   const Validation v = compare(run, calibrate(*run.machine, run.measurements, "m.csv"));
   CHECK(v.failed == 1);
-  CHECK(to_text(v).find("; 1 failed;") != std::string::npos);
+  CHECK(holds(to_text(v), "; 1 failed;"));
 }
 
 TEST_CASE("a calibration is read as it was written, and another schema refused") {
   Calibration truth = virtual_truth(3);
   truth.ops.front().mode = "stream";
   CHECK(parse_calibration(calibration_yaml(truth), "c.yaml") == truth);
-  CHECK_THROWS_WITH_AS(
+  CHECK_REFUSED(
       parse_calibration("schema: baechi-calibration 1\nops: [{kind: ew, mode: strem}]\n", "c.yaml"),
-      "c.yaml:2:24: ops.mode: 'strem' is not one of any, graph, stream (did you mean 'stream'?)",
-      InputError);
+      "c.yaml:2:24: ops.mode: 'strem' is not one of any, graph, stream (did you mean 'stream'?)");
   VirtualClock clock(truth, {.noise = 0.01}, 3);
   const Calibration found = calibrate(clock.machine(), run_benchmarks(clock, 5), "m.csv");
   CHECK(parse_calibration(calibration_yaml(found), "c.yaml") == found);
-  CHECK_THROWS_WITH_AS(
-      parse_calibration("schema: baechi-calibration 9\nsms: many\nmodes: [{mode: graf}]\n",
-                        "c.yaml"),
-      "c.yaml:1:9: calibration.schema: 'baechi-calibration 9', not 'baechi-calibration 1', which "
-      "this program reads\n"
-      "c.yaml:2:6: calibration.sms: 'many' is not a whole number >= 0\n"
-      "c.yaml:3:16: modes.mode: 'graf' is not one of graph, stream",
-      InputError);
-  CHECK_THROWS_WITH_AS(
-      parse_calibration("schema: baechi-calibration 1\nsms: 4294967297\n"
-                        "partitions: [[1e17, 8], [24, 0.5]]\n",
-                        "c.yaml"),
-      "c.yaml:2:6: calibration.sms: 4294967297 is more than 1048576\n"
-      "c.yaml:3:14: multiprocessors are a whole number from 0 to 1048576, not 1e+17\n"
-      "c.yaml:3:25: multiprocessors are a whole number from 0 to 1048576, not 0.5",
-      InputError);
+  CHECK_REFUSED(parse_calibration(
+                    "schema: baechi-calibration 9\nsms: many\nmodes: [{mode: graf}]\n", "c.yaml"),
+                "c.yaml:1:9: calibration.schema: 'baechi-calibration 9', not 'baechi-calibration "
+                "1', which this program reads\n"
+                "c.yaml:2:6: calibration.sms: 'many' is not a whole number >= 0\n"
+                "c.yaml:3:16: modes.mode: 'graf' is not one of graph, stream");
+  CHECK_REFUSED(parse_calibration("schema: baechi-calibration 1\nsms: 4294967297\n"
+                                  "partitions: [[1e17, 8], [24, 0.5]]\n",
+                                  "c.yaml"),
+                "c.yaml:2:6: calibration.sms: 4294967297 is more than 1048576\n"
+                "c.yaml:3:14: multiprocessors are a whole number from 0 to 1048576, not 1e+17\n"
+                "c.yaml:3:25: multiprocessors are a whole number from 0 to 1048576, not 0.5");
 }
 
 TEST_CASE("a scenario's calibration decides its costs, and is refused if it does not match") {
@@ -388,28 +383,25 @@ TEST_CASE("a scenario's calibration decides its costs, and is refused if it does
         plain.transfer(TensorId{0}, gpu0, gpu1) + 3300ns);  // two hops of 1.65 us
   std::string three = text;
   three.replace(three.find("count: 2"), 8, "count: 3");
-  CHECK_THROWS_WITH_AS(
-      load(three),
-      (folder.file("c.yaml") + ": calibrated for 2 partitions, and the cluster has 3 devices")
-          .c_str(),
-      InputError);
+  CHECK_REFUSED(load(three), (folder.file("c.yaml") +
+                              ": calibrated for 2 partitions, and the cluster has 3 devices")
+                                 .c_str());
 }
 
 TEST_CASE("files of a run with mistakes are refused by line") {
-  CHECK_THROWS_WITH_AS(parse_steps("plan,replay,round,mode,step_ns,submit_ns,verdict,peak_bytes\n"
-                                   "p,0,0,graph,,,ok,\np,x,0,graph,1,,good,1;y\n",
-                                   "steps.csv"),
-                       "steps.csv:2:13: a replay that is ok has a step time\n"
-                       "steps.csv:3:3: replay 'x' is not a whole number in [0, 1125899906842624]\n"
-                       "steps.csv:3:16: 'good' is none of ok, oom, failed\n"
-                       "steps.csv:3:23: size 'y' is not a whole number in [0, 1125899906842624]",
-                       InputError);
+  CHECK_REFUSED(parse_steps("plan,replay,round,mode,step_ns,submit_ns,verdict,peak_bytes\n"
+                            "p,0,0,graph,,,ok,\np,x,0,graph,1,,good,1;y\n",
+                            "steps.csv"),
+                "steps.csv:2:13: a replay that is ok has a step time\n"
+                "steps.csv:3:3: replay 'x' is not a whole number in [0, 1125899906842624]\n"
+                "steps.csv:3:16: 'good' is none of ok, oom, failed\n"
+                "steps.csv:3:23: size 'y' is not a whole number in [0, 1125899906842624]");
   CHECK_THROWS_AS(parse_measurements("what\n", "m.csv"), InputError);
   CHECK_THROWS_AS(
       parse_timeline("plan,replay,round,mode,task,start_ns,end_ns\np,0,0,g,0,5,4\n", "t"),
       InputError);
-  CHECK_THROWS_WITH_AS(parse_machine("baechi-machine 1\ngpu a b\nsms many\n", "machine.txt"),
-                       doctest::Contains("sms 'many' is not a whole number"), InputError);
+  CHECK_REFUSED(parse_machine("baechi-machine 1\ngpu a b\nsms many\n", "machine.txt"),
+                doctest::Contains("sms 'many' is not a whole number"));
 }
 
 TEST_CASE("recorded runs are predicted no worse than when they were recorded") {
@@ -425,29 +417,20 @@ TEST_CASE("recorded runs are predicted no worse than when they were recorded") {
       ++runs;
       const Validation v =
           compare(read_run(folder), read_calibration(folder + "/calibration.yaml"));
-      std::ifstream file(folder + "/accuracy.csv");
-      std::string line;
-      std::getline(file, line);
-      CHECK(line == "layer,median_percent,p95_percent");
-      while (std::getline(file, line)) {
+      std::vector<std::string> lines = lines_of(read_file(folder + "/accuracy.csv"));
+      CHECK(lines.front() == "layer,median_percent,p95_percent");
+      lines.erase(lines.begin());
+      for (const std::string& line : lines) {
         CAPTURE(line);
-        const std::size_t comma = line.find(','), second = line.rfind(',');
-        const std::string layer = line.substr(0, comma);
-        const double most_median = std::stod(line.substr(comma + 1, second - comma - 1)),
-                     most_p95 = std::stod(line.substr(second + 1));
-        bool there = false;
-        for (const auto& [which, a] : v.layers) {
-          if (to_text(which) != layer) continue;
-          there = true;
-          // Three digits are written: half of the last may be lost.
-          CHECK(100.0 * a.median <= most_median + 0.0005);
-          CHECK(100.0 * a.p95 <= most_p95 + 0.0005);
-        }
-        CHECK(there);
+        const std::vector<std::string> cells = lines_of(line, ',');
+        const auto found = std::ranges::find(
+            v.layers, cells[0], [](const auto& layer) { return to_text(layer.first); });
+        REQUIRE(found != v.layers.end());
+        // Three digits are written: half of the last may be lost.
+        CHECK(100.0 * found->second.median <= std::stod(cells[1]) + 0.0005);
+        CHECK(100.0 * found->second.p95 <= std::stod(cells[2]) + 0.0005);
       }
     }
   }
   if (runs == 0) MESSAGE("skipped: no recorded runs in validate/recorded");
 }
-
-TEST_SUITE_END();

@@ -25,7 +25,6 @@ std::string error_of_file(const std::string& name) {
 }  // namespace
 
 TEST_SUITE_BEGIN("placement_file");
-
 TEST_CASE("a placement file gives devices, and priorities in its order") {
   const Placement p = parse(R"({"format": "baechi-placement", "version": 1, "graph": "toy",
     "devices": 2, "placement": {"c": 1, "a": 0, "b": 1}, "order": ["c", "a"], "x-note": [1, 2]})");
@@ -87,14 +86,10 @@ TEST_CASE("a placement file is written whole, or not at all") {
 TEST_CASE("every mistake in a placement file has its place and message") {
   constexpr const char* keys =
       "(keys: format, version, id, graph, devices, placement, home, prefetch, order, placer, "
-      "placed_by, "
-      "placing_ms, "
-      "facts, "
-      "status, "
-      "detail, step_time_us, peak_kinds, spare_bytes, assumed_kind, kind_without_times, evidence, "
-      "time_per_sample_us, "
-      "simulated_us, simulated_together_us, "
-      "simulated_overlap_us, simulated_batch_us, difference, plan, or x-...)";
+      "placed_by, placing_ms, facts, status, detail, step_time_us, peak_kinds, spare_bytes, "
+      "assumed_kind, kind_without_times, evidence, time_per_sample_us, simulated_us, "
+      "simulated_together_us, simulated_overlap_us, simulated_batch_us, difference, plan, or "
+      "x-...)";
   const std::pair<std::string, std::string> expected[] = {
       {"no_such_file", " cannot be read: No such file or directory"},
       {"not_json", "1:1: not JSON: neither an object nor a list"},
@@ -140,5 +135,3 @@ TEST_CASE("of the facts, only those of replicas are written, and read back") {
   CHECK(read.facts ==
         std::map<std::string, double>{{"stage_0_first", 0.0}, {"stage_0_devices", 2.0}});
 }
-
-TEST_SUITE_END();

@@ -34,73 +34,72 @@ bool solved_as_star(const SctGraph& g) {
 
 }  // namespace
 
-TEST_SUITE("lp") {
-  TEST_CASE("equal readers of one tensor share 1 - x equally, without a solver") {
-    // 1 - x sums to 1, so it is 1/n each: w = 10 + 1000 (1 - 1/n) + 10
-    for (const bool out : {true, false})
-      for (const std::uint32_t n : {2U, 4U, 1024U}) {
-        CAPTURE(n);
-        const SctGraph g = equal_star(n, out);
-        const SctSolution s = solve_sct(g);
-        CHECK(solved_as_star(g));
-        CHECK(s.w == 20.0 + 1000.0 * (1.0 - 1.0 / n));
-        CHECK(s.lower_bound == doctest::Approx(s.w).epsilon(1e-12));
-        CHECK(s.canonical);
-        CHECK(s.x == std::vector(n, 1.0 - 1.0 / n));
-      }
-  }
-
-  TEST_CASE("rounding obeys the degree row, also with more than a thousand readers") {
-    // 2^36 / 140,000 = 490,853.40..., / 131,071 = 524,292.00..; 2^36 / 150,000 = 458,129.84 rounds
-    // up, 150,000 times by 0.16 of 2^-36: 3.5e-7 too much
-    for (const std::uint32_t n : {131'071U, 140'000U, 150'000U}) {
+TEST_SUITE_BEGIN("lp");
+TEST_CASE("equal readers of one tensor share 1 - x equally, without a solver") {
+  // 1 - x sums to 1, so it is 1/n each: w = 10 + 1000 (1 - 1/n) + 10
+  for (const bool out : {true, false})
+    for (const std::uint32_t n : {2U, 4U, 1024U}) {
       CAPTURE(n);
-      const SctSolution s = solve_sct(equal_star(n, /*out=*/true));
-      double near = 0.0;
-      for (const double x : s.x) near += 1.0 - x;
-      CHECK(near <= 1.0 + 0x1p-27);
-      CHECK(near > 1.0 - 1e-5);
-      CHECK(s.canonical);
-    }
-  }
-
-  TEST_CASE("a star has the canonical optimum of the whole program") {
-    Random random(11);
-    int stars = 0;
-    for (int i = 0; i < 300; ++i) {
-      CAPTURE(i);
-      const std::uint32_t n = 2 + random.below(8), most = i % 3 == 0 ? 6 : 1000;
-      SctGraph g = equal_star(n, i % 2 == 0);
-      for (Duration& t : g.compute) t = Duration(random.below(most));
-      for (auto& e : g.edges) e.communication = Duration(random.below(i % 5 == 0 ? 3 : most));
-      if (i % 4 == 0)  // a light op and a long path to or from it: its edge cannot bind
-        g.compute[1 + random.below(n)] += Duration(4L * most);
-      const std::vector<double> expected = canonical_x_the_long_way(g);
+      const SctGraph g = equal_star(n, out);
       const SctSolution s = solve_sct(g);
-      stars += solved_as_star(g) ? 1 : 0;
+      CHECK(solved_as_star(g));
+      CHECK(s.w == 20.0 + 1000.0 * (1.0 - 1.0 / n));
+      CHECK(s.lower_bound == doctest::Approx(s.w).epsilon(1e-12));
       CHECK(s.canonical);
-      CHECK(s.w - s.lower_bound <= 1e-9 * s.w);
-      for (std::size_t e = 0; e < s.x.size(); ++e) CHECK(std::abs(s.x[e] - expected[e]) < 1e-5);
+      CHECK(s.x == std::vector(n, 1.0 - 1.0 / n));
     }
-    CHECK(stars > 100);
-  }
+}
 
-  TEST_CASE("an edge is visited a few times, however many edges an op has") {
-    for (const std::uint32_t n : {100U, 10'000U}) {
-      CAPTURE(n);
-      for (const SctGraph& g : {star_diamond(n), equal_star(n, true), equal_star(n, false)}) {
-        const SctNetwork net(g);
-        SctDecisions decisions(net);
-        std::vector<bool> may_bind(net.num_edges(), false);
-        may_bind.front() = true;
-        decisions.decide(may_bind);  // first round: only the first edge may bind
-        CHECK(decisions.num_visits() <= 8 * net.num_edges());
-        if (n == 100U) continue;
-        const auto decided = std::ranges::count_if(
-            std::views::iota(0U, static_cast<std::uint32_t>(net.num_edges())),
-            [&](std::uint32_t e) { return decisions.edge(e) != SctEdge::open; });
-        CHECK(decided >= static_cast<std::ptrdiff_t>(net.num_edges() / 2));
-      }
+TEST_CASE("rounding obeys the degree row, also with more than a thousand readers") {
+  // 2^36 / 140,000 = 490,853.40..., / 131,071 = 524,292.00..; 2^36 / 150,000 = 458,129.84 rounds
+  // up, 150,000 times by 0.16 of 2^-36: 3.5e-7 too much
+  for (const std::uint32_t n : {131'071U, 140'000U, 150'000U}) {
+    CAPTURE(n);
+    const SctSolution s = solve_sct(equal_star(n, /*out=*/true));
+    double near = 0.0;
+    for (const double x : s.x) near += 1.0 - x;
+    CHECK(near <= 1.0 + 0x1p-27);
+    CHECK(near > 1.0 - 1e-5);
+    CHECK(s.canonical);
+  }
+}
+
+TEST_CASE("a star has the canonical optimum of the whole program") {
+  Random random(11);
+  int stars = 0;
+  for (int i = 0; i < 300; ++i) {
+    CAPTURE(i);
+    const std::uint32_t n = 2 + random.below(8), most = i % 3 == 0 ? 6 : 1000;
+    SctGraph g = equal_star(n, i % 2 == 0);
+    for (Duration& t : g.compute) t = Duration(random.below(most));
+    for (auto& e : g.edges) e.communication = Duration(random.below(i % 5 == 0 ? 3 : most));
+    if (i % 4 == 0)  // a light op and a long path to or from it: its edge cannot bind
+      g.compute[1 + random.below(n)] += Duration(4L * most);
+    const std::vector<double> expected = canonical_x_the_long_way(g);
+    const SctSolution s = solve_sct(g);
+    stars += solved_as_star(g) ? 1 : 0;
+    CHECK(s.canonical);
+    CHECK(s.w - s.lower_bound <= 1e-9 * s.w);
+    for (std::size_t e = 0; e < s.x.size(); ++e) CHECK(std::abs(s.x[e] - expected[e]) < 1e-5);
+  }
+  CHECK(stars > 100);
+}
+
+TEST_CASE("an edge is visited a few times, however many edges an op has") {
+  for (const std::uint32_t n : {100U, 10'000U}) {
+    CAPTURE(n);
+    for (const SctGraph& g : {star_diamond(n), equal_star(n, true), equal_star(n, false)}) {
+      const SctNetwork net(g);
+      SctDecisions decisions(net);
+      std::vector<bool> may_bind(net.num_edges(), false);
+      may_bind.front() = true;
+      decisions.decide(may_bind);  // first round: only the first edge may bind
+      CHECK(decisions.num_visits() <= 8 * net.num_edges());
+      if (n == 100U) continue;
+      const auto decided = std::ranges::count_if(
+          std::views::iota(0U, static_cast<std::uint32_t>(net.num_edges())),
+          [&](std::uint32_t e) { return decisions.edge(e) != SctEdge::open; });
+      CHECK(decided >= static_cast<std::ptrdiff_t>(net.num_edges() / 2));
     }
   }
 }

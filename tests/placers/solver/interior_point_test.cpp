@@ -34,143 +34,142 @@ std::size_t basics(const Basis& basis) {
 
 }  // namespace
 
-TEST_SUITE("interior_point") {
-  TEST_CASE("a normal matrix of two columns is solved as derived by hand") {
-    // One row (1, 2) of weight 3: 3 (1, 2)^T (1, 2) = (3, 6; 6, 12), and (1, 2) on the diagonal:
-    // 4 x + 6 y = 16 and 6 x + 14 y = 34 at x = 1, y = 2.
+TEST_SUITE_BEGIN("interior_point");
+TEST_CASE("a normal matrix of two columns is solved as derived by hand") {
+  // One row (1, 2) of weight 3: 3 (1, 2)^T (1, 2) = (3, 6; 6, 12), and (1, 2) on the diagonal:
+  // 4 x + 6 y = 16 and 6 x + 14 y = 34 at x = 1, y = 2.
+  LinearProgram lp;
+  const auto x = lp.add_column(0.0, no_bound), y = lp.add_column(0.0, no_bound);
+  lp.add_row(-no_bound, {{{x, 1.0}, {y, 2.0}}}, 1.0);
+  NormalMatrix normal(lp);
+  normal.factor(std::vector{3.0}, std::vector{1.0, 2.0});
+  std::vector<double> b{16.0, 34.0};
+  normal.solve(b);
+  CHECK(b[x] == doctest::Approx(1.0));
+  CHECK(b[y] == doctest::Approx(2.0));
+}
+
+TEST_CASE("a chain of columns is eliminated without any fill, a row of 70 as one front") {
+  LinearProgram chain, wide;
+  std::vector<LinearProgram::Term> all;
+  for (std::uint32_t j = 0; j < 70; ++j) {
+    chain.add_column(0.0, 1.0);
+    all.push_back({wide.add_column(0.0, 1.0), 1.0});
+  }
+  for (std::uint32_t j = 0; j + 1 < 70; ++j)
+    chain.add_row(-no_bound, {{{j, 1.0}, {j + 1, 1.0}}}, 1.0);
+  wide.add_row(-no_bound, all, 1.0);
+  // 70 on the diagonal and 69 next to it; fronts of few columns may hold as many zeros
+  CHECK(elimination_of(chain).entries() >= 70 + 69);
+  CHECK(elimination_of(chain).entries() < 3 * (70 + 69));
+  const Elimination one = elimination_of(wide);
+  CHECK(one.fronts.size() == 1);
+  CHECK(one.multiplications() == 70.0 * 71.0 * 141.0 / 12.0);  // half of 1 + 4 + ... + 70^2
+}
+
+TEST_CASE("random normal matrices are solved, also with fronts of more columns than a block") {
+  Random random(1);
+  for (const std::uint32_t columns : {1U, 3U, 40U, 70U, 300U}) {
+    CAPTURE(columns);
     LinearProgram lp;
-    const auto x = lp.add_column(0.0, no_bound), y = lp.add_column(0.0, no_bound);
-    lp.add_row(-no_bound, {{{x, 1.0}, {y, 2.0}}}, 1.0);
+    for (std::uint32_t j = 0; j < columns; ++j) lp.add_column(0.0, 1.0);
+    for (std::uint32_t i = 0; i < 2 * columns; ++i) {
+      // mostly neighbours; two rows of many columns
+      std::vector<LinearProgram::Term> row;
+      const std::uint32_t first = random.below(columns);
+      for (std::uint32_t k = 0; k < (i < 2 ? columns / 2 : 3) && first + k < columns; ++k)
+        row.push_back({first + k, 2.0 * random.uniform() - 1.0});
+      lp.add_row(-no_bound, row, 1.0);
+    }
+    std::vector<double> row(lp.num_rows()), column(columns), x(columns);
+    for (double& value : row) value = std::exp2(10.0 * random.uniform());
+    for (double& value : column) value = random.uniform();
+    for (double& value : x) value = random.uniform();
     NormalMatrix normal(lp);
-    normal.factor(std::vector{3.0}, std::vector{1.0, 2.0});
-    std::vector<double> b{16.0, 34.0};
-    normal.solve(b);
-    CHECK(b[x] == doctest::Approx(1.0));
-    CHECK(b[y] == doctest::Approx(2.0));
-  }
-
-  TEST_CASE("a chain of columns is eliminated without any fill, a row of 70 as one front") {
-    LinearProgram chain, wide;
-    std::vector<LinearProgram::Term> all;
-    for (std::uint32_t j = 0; j < 70; ++j) {
-      chain.add_column(0.0, 1.0);
-      all.push_back({wide.add_column(0.0, 1.0), 1.0});
-    }
-    for (std::uint32_t j = 0; j + 1 < 70; ++j)
-      chain.add_row(-no_bound, {{{j, 1.0}, {j + 1, 1.0}}}, 1.0);
-    wide.add_row(-no_bound, all, 1.0);
-    // 70 on the diagonal and 69 next to it; fronts of few columns may hold as many zeros
-    CHECK(elimination_of(chain).entries() >= 70 + 69);
-    CHECK(elimination_of(chain).entries() < 3 * (70 + 69));
-    const Elimination one = elimination_of(wide);
-    CHECK(one.fronts.size() == 1);
-    CHECK(one.multiplications() == 70.0 * 71.0 * 141.0 / 12.0);  // half of 1 + 4 + ... + 70^2
-  }
-
-  TEST_CASE("random normal matrices are solved, also with fronts of more columns than a block") {
-    Random random(1);
-    for (const std::uint32_t columns : {1U, 3U, 40U, 70U, 300U}) {
-      CAPTURE(columns);
-      LinearProgram lp;
-      for (std::uint32_t j = 0; j < columns; ++j) lp.add_column(0.0, 1.0);
-      for (std::uint32_t i = 0; i < 2 * columns; ++i) {
-        // mostly neighbours; two rows of many columns
-        std::vector<LinearProgram::Term> row;
-        const std::uint32_t first = random.below(columns);
-        for (std::uint32_t k = 0; k < (i < 2 ? columns / 2 : 3) && first + k < columns; ++k)
-          row.push_back({first + k, 2.0 * random.uniform() - 1.0});
-        lp.add_row(-no_bound, row, 1.0);
-      }
-      std::vector<double> row(lp.num_rows()), column(columns), x(columns);
-      for (double& value : row) value = std::exp2(10.0 * random.uniform());
-      for (double& value : column) value = random.uniform();
-      for (double& value : x) value = random.uniform();
-      NormalMatrix normal(lp);
-      for (int again = 0; again < 2;
-           ++again) {  // a factorisation does not depend on the previous one
-        std::vector<double> b = product(lp, row, column, x);
-        normal.factor(row, column);
-        normal.solve(b);
-        for (std::uint32_t j = 0; j < columns; ++j) CHECK(std::abs(b[j] - x[j]) < 1e-9);
-      }
+    for (int again = 0; again < 2;
+         ++again) {  // a factorisation does not depend on the previous one
+      std::vector<double> b = product(lp, row, column, x);
+      normal.factor(row, column);
+      normal.solve(b);
+      for (std::uint32_t j = 0; j < columns; ++j) CHECK(std::abs(b[j] - x[j]) < 1e-9);
     }
   }
+}
 
-  TEST_CASE("the optimum of a program of two variables, and its active rows") {
-    // minimise -x - 2y, x + y <= 4, x + 3y <= 6: at (3, 1), where both rows meet.
-    LinearProgram lp;
-    const auto x = lp.add_column(0.0, no_bound), y = lp.add_column(0.0, no_bound);
-    lp.add_row(-no_bound, {{{x, 1.0}, {y, 1.0}}}, 4.0);
-    lp.add_row(-no_bound, {{{x, 1.0}, {y, 3.0}}}, 6.0);
-    lp.objectives = {{-1.0, -2.0}};
-    const auto best = interior_optimum(lp, any_number);
-    REQUIRE(best);
-    CHECK(std::abs(best->x[x] - 3.0) < 1e-3);
-    CHECK(std::abs(best->x[y] - 1.0) < 1e-3);
-    CHECK(best->basis.rows == std::vector{Rest::at_upper, Rest::at_upper});
-    CHECK(best->basis.columns == std::vector{Rest::basic, Rest::basic});
-  }
+TEST_CASE("the optimum of a program of two variables, and its active rows") {
+  // minimise -x - 2y, x + y <= 4, x + 3y <= 6: at (3, 1), where both rows meet.
+  LinearProgram lp;
+  const auto x = lp.add_column(0.0, no_bound), y = lp.add_column(0.0, no_bound);
+  lp.add_row(-no_bound, {{{x, 1.0}, {y, 1.0}}}, 4.0);
+  lp.add_row(-no_bound, {{{x, 1.0}, {y, 3.0}}}, 6.0);
+  lp.objectives = {{-1.0, -2.0}};
+  const auto best = interior_optimum(lp, any_number);
+  REQUIRE(best);
+  CHECK(std::abs(best->x[x] - 3.0) < 1e-3);
+  CHECK(std::abs(best->x[y] - 1.0) < 1e-3);
+  CHECK(best->basis.rows == std::vector{Rest::at_upper, Rest::at_upper});
+  CHECK(best->basis.columns == std::vector{Rest::basic, Rest::basic});
+}
 
-  TEST_CASE("further objectives choose among the optima of the first") {
-    // maximise x + y <= 4 with x, y <= 3: then the least x is 1, y = 3.
-    LinearProgram lp;
-    const auto x = lp.add_column(0.0, 3.0), y = lp.add_column(0.0, 3.0);
-    lp.add_row(-no_bound, {{{x, 1.0}, {y, 1.0}}}, 4.0);
-    lp.objectives = {{-1.0, -1.0}, {1.0, 0.0}};
-    const auto best = interior_optimum(lp, any_number);
-    REQUIRE(best);
-    CHECK(std::abs(best->x[x] - 1.0) < 1e-3);
-    CHECK(std::abs(best->x[y] - 3.0) < 1e-3);
-    CHECK(best->basis.rows == std::vector{Rest::at_upper});
-    CHECK(best->basis.columns == std::vector{Rest::basic, Rest::at_upper});
-  }
+TEST_CASE("further objectives choose among the optima of the first") {
+  // maximise x + y <= 4 with x, y <= 3: then the least x is 1, y = 3.
+  LinearProgram lp;
+  const auto x = lp.add_column(0.0, 3.0), y = lp.add_column(0.0, 3.0);
+  lp.add_row(-no_bound, {{{x, 1.0}, {y, 1.0}}}, 4.0);
+  lp.objectives = {{-1.0, -1.0}, {1.0, 0.0}};
+  const auto best = interior_optimum(lp, any_number);
+  REQUIRE(best);
+  CHECK(std::abs(best->x[x] - 1.0) < 1e-3);
+  CHECK(std::abs(best->x[y] - 3.0) < 1e-3);
+  CHECK(best->basis.rows == std::vector{Rest::at_upper});
+  CHECK(best->basis.columns == std::vector{Rest::basic, Rest::at_upper});
+}
 
-  TEST_CASE("at a degenerate vertex two of three active bounds make the basis") {
-    // maximise x + 2y with x, y <= 1 and x + y <= 2: at (1, 1). One row: one of three is basic.
-    LinearProgram lp;
-    const auto x = lp.add_column(0.0, 1.0), y = lp.add_column(0.0, 1.0);
-    lp.add_row(-no_bound, {{{x, 1.0}, {y, 1.0}}}, 2.0);
-    lp.objectives = {{-1.0, -2.0}};
-    const auto best = interior_optimum(lp, any_number);
-    REQUIRE(best);
-    CHECK(std::abs(best->x[x] - 1.0) < 1e-3);
-    CHECK(std::abs(best->x[y] - 1.0) < 1e-3);
-    CHECK(basics(best->basis) == 1);
-    const solver::Start start{.basis = best->basis, .cost = best->cost};
-    const LinearOptimum last = solve(lp, &start);
-    REQUIRE(last.status == LinearOptimum::Status::optimal);
-    CHECK(last.x == std::vector{1.0, 1.0});
-  }
+TEST_CASE("at a degenerate vertex two of three active bounds make the basis") {
+  // maximise x + 2y with x, y <= 1 and x + y <= 2: at (1, 1). One row: one of three is basic.
+  LinearProgram lp;
+  const auto x = lp.add_column(0.0, 1.0), y = lp.add_column(0.0, 1.0);
+  lp.add_row(-no_bound, {{{x, 1.0}, {y, 1.0}}}, 2.0);
+  lp.objectives = {{-1.0, -2.0}};
+  const auto best = interior_optimum(lp, any_number);
+  REQUIRE(best);
+  CHECK(std::abs(best->x[x] - 1.0) < 1e-3);
+  CHECK(std::abs(best->x[y] - 1.0) < 1e-3);
+  CHECK(basics(best->basis) == 1);
+  const solver::Start start{.basis = best->basis, .cost = best->cost};
+  const LinearOptimum last = solve(lp, &start);
+  REQUIRE(last.status == LinearOptimum::Status::optimal);
+  CHECK(last.x == std::vector{1.0, 1.0});
+}
 
-  TEST_CASE("balance() makes the least certain bounds basic, to as many as there are rows") {
-    // two columns and a row; in decreasing certainty: column 0, the row, column 1
-    InteriorOptimum all_rest{
-        .basis = {.columns = {Rest::at_lower, Rest::at_lower}, .rows = {Rest::at_upper}},
-        .bounds = {{1e6, false, 0, Rest::at_lower},
-                   {1e3, true, 0, Rest::at_upper},
-                   {10.0, false, 1, Rest::at_lower}},
-        .x = {0.0, 0.0},
-        .cost = {}};
-    InteriorOptimum none_rests = all_rest;
-    none_rests.basis = {.columns = {Rest::basic, Rest::basic}, .rows = {Rest::basic}};
-    for (InteriorOptimum* near : {&all_rest, &none_rests}) {
-      near->balance();
-      CHECK(near->basis.columns == std::vector{Rest::at_lower, Rest::basic});
-      CHECK(near->basis.rows == std::vector{Rest::at_upper});
-    }
+TEST_CASE("balance() makes the least certain bounds basic, to as many as there are rows") {
+  // two columns and a row; in decreasing certainty: column 0, the row, column 1
+  InteriorOptimum all_rest{
+      .basis = {.columns = {Rest::at_lower, Rest::at_lower}, .rows = {Rest::at_upper}},
+      .bounds = {{1e6, false, 0, Rest::at_lower},
+                 {1e3, true, 0, Rest::at_upper},
+                 {10.0, false, 1, Rest::at_lower}},
+      .x = {0.0, 0.0},
+      .cost = {}};
+  InteriorOptimum none_rests = all_rest;
+  none_rests.basis = {.columns = {Rest::basic, Rest::basic}, .rows = {Rest::basic}};
+  for (InteriorOptimum* near : {&all_rest, &none_rests}) {
+    near->balance();
+    CHECK(near->basis.columns == std::vector{Rest::at_lower, Rest::basic});
+    CHECK(near->basis.rows == std::vector{Rest::at_upper});
   }
+}
 
-  TEST_CASE("there is no result where a factorisation takes too long, or a row is too long") {
-    LinearProgram lp;
-    std::vector<LinearProgram::Term> row;
-    for (std::uint32_t j = 0; j < 60; ++j) row.push_back({lp.add_column(0.0, 1.0), 1.0});
-    lp.objectives = {std::vector(60, -1.0)};
-    lp.add_row(-no_bound, std::span(row).first(50), 1.0);
-    CHECK(interior_optimum(lp, any_number));
-    CHECK_FALSE(interior_optimum(lp, 1000.0));  // of the 50 columns: 50^3 / 6
-    lp.add_row(-no_bound, row, 1.0);            // 50^2 + 60^2 pairs: more than 50 for each term
-    CHECK_FALSE(interior_optimum(lp, any_number));
-  }
+TEST_CASE("there is no result where a factorisation takes too long, or a row is too long") {
+  LinearProgram lp;
+  std::vector<LinearProgram::Term> row;
+  for (std::uint32_t j = 0; j < 60; ++j) row.push_back({lp.add_column(0.0, 1.0), 1.0});
+  lp.objectives = {std::vector(60, -1.0)};
+  lp.add_row(-no_bound, std::span(row).first(50), 1.0);
+  CHECK(interior_optimum(lp, any_number));
+  CHECK_FALSE(interior_optimum(lp, 1000.0));  // of the 50 columns: 50^3 / 6
+  lp.add_row(-no_bound, row, 1.0);            // 50^2 + 60^2 pairs: more than 50 for each term
+  CHECK_FALSE(interior_optimum(lp, any_number));
 }
 
 namespace baechi::solver {

@@ -1,9 +1,9 @@
 #include <variant>
 
-#include "scenarios/run/experiment.h"
 #include "sim/pipeline/pipeline.h"
 #include "tests/checker/schedule_checker.h"
 #include "tests/prelude.h"
+#include "tests/scenarios/sweeps.h"
 
 namespace {
 
@@ -140,10 +140,7 @@ Outcome outcome(bool tensors, const std::string& list, const std::string& engine
       "transforms: [{}]\n",
       tensors ? "" : "kind: v100_pytorch, ", engine, list);
   try {
-    Mistakes mistakes;
-    const ScenarioFile file = parse_scenario(text, "x.yaml", {}, mistakes);
-    mistakes.throw_if_any();
-    const Scenario point = file.point(0);
+    const Scenario point = scenario_of(text, {}, "x.yaml").point(0);
     const auto graph = std::make_shared<const OpGraph>(four_layers(tensors));
     const auto costed = std::make_shared<const CostedGraph>(
         std::make_shared<const PreparedGraph>(prepare(graph, point.cluster, point.transforms)),
@@ -162,8 +159,7 @@ Outcome outcome(bool tensors, const std::string& list, const std::string& engine
     check_pipeline(experiment.problem(), options, experiment.graph().after_placing);
     const pipeline::Unrolled unrolled = unroll(problem, step.placement(), options);
     const pipeline::UnrolledCosts costs(problem.costs, unrolled);
-    EngineOptions under = problem.engine;
-    const Problem all{unrolled.graph, problem.cluster, costs, under};
+    const Problem all{unrolled.graph, problem.cluster, costs, problem.engine};
     const RecordedRun run = record(all, unrolled.placement);
     return Ran{run.result, faults(all, unrolled.placement, run)};
   } catch (const InputError& e) {
@@ -184,106 +180,104 @@ void check_runs(const Outcome& o) {
 
 }  // namespace
 
-TEST_SUITE("combinations") {
-  TEST_CASE("the table of combinations has every transform") {
-    for (const TransformEntry& entry : transforms())
-      CHECK(std::ranges::find(transforms_here(), entry.name, name_of) != transforms_here().end());
-  }
+TEST_SUITE_BEGIN("combinations");
+TEST_CASE("the table of combinations has every transform") {
+  for (const TransformEntry& entry : transforms())
+    CHECK(std::ranges::find(transforms_here(), entry.name, name_of) != transforms_here().end());
+}
 
-  TEST_CASE("a transform and an engine option, and two of these, run by the rules or not at all") {
-    for (const bool tensors : {false, true})
-      for (const std::string& transform : transforms_here())
-        for (const std::string& engine : engines_here()) {
-          CAPTURE(tensors);
-          CAPTURE(transform);
-          CAPTURE(engine);
-          check_runs(outcome(tensors, listed({transform}), engine));
-        }
-    for (const std::string& one : engines_here())
-      for (const std::string& other : engines_here()) {
-        CAPTURE(one);
-        CAPTURE(other);
-        if (name_of(one) != name_of(other)) check_runs(outcome(true, "", one + ", " + other));
+TEST_CASE("a transform and an engine option, and two of these, run by the rules or not at all") {
+  for (const bool tensors : {false, true})
+    for (const std::string& transform : transforms_here())
+      for (const std::string& engine : engines_here()) {
+        CAPTURE(tensors);
+        CAPTURE(transform);
+        CAPTURE(engine);
+        check_runs(outcome(tensors, listed({transform}), engine));
       }
-  }
+  for (const std::string& one : engines_here())
+    for (const std::string& other : engines_here()) {
+      CAPTURE(one);
+      CAPTURE(other);
+      if (name_of(one) != name_of(other)) check_runs(outcome(true, "", one + ", " + other));
+    }
+}
 
-  TEST_CASE("no rule of a later transform makes what an earlier one divides") {
-    const Outcome behind = outcome(
-        false, "{data_parallel: {replicas: 2, mode: zero1}}, {what_if: [{precision: {to: bf16}}]}",
-        "queue: program");
-    REQUIRE(std::holds_alternative<Refused>(behind));
-    CHECK(std::get<Refused>(behind).why ==
-          "x.yaml:5:59: transforms: 'precision' must not follow 'data_parallel', which changes its "
-          "result");
-  }
+TEST_CASE("no rule of a later transform makes what an earlier one divides") {
+  const Outcome behind = outcome(
+      false, "{data_parallel: {replicas: 2, mode: zero1}}, {what_if: [{precision: {to: bf16}}]}",
+      "queue: program");
+  REQUIRE(std::holds_alternative<Refused>(behind));
+  CHECK(std::get<Refused>(behind).why ==
+        "x.yaml:5:59: transforms: 'precision' must not follow 'data_parallel', which changes its "
+        "result");
+}
 
-  TEST_CASE("more replicas than devices are refused before they are built") {
-    const Outcome many =
-        outcome(false, "{data_parallel: {replicas: 100000, simulate: all}}", "queue: program");
-    REQUIRE(std::holds_alternative<Refused>(many));
-    CHECK(
-        std::get<Refused>(many).why ==
+TEST_CASE("more replicas than devices are refused before they are built") {
+  const Outcome many =
+      outcome(false, "{data_parallel: {replicas: 100000, simulate: all}}", "queue: program");
+  REQUIRE(std::holds_alternative<Refused>(many));
+  CHECK(std::get<Refused>(many).why ==
         "x.yaml:5:14: transforms: 'data_parallel' needs 100000 devices, one for each replica, and "
         "the cluster has 4 (simulate: one needs those of one replica)");
-  }
+}
 
-  TEST_CASE("a schedule with a transform or an engine option runs by the rules or not at all") {
-    std::size_t ran = 0;
-    for (const bool tensors : {false, true})
-      for (const pipeline::ScheduleEntry& schedule : pipeline::schedules()) {
+TEST_CASE("a schedule with a transform or an engine option runs by the rules or not at all") {
+  std::size_t ran = 0;
+  for (const bool tensors : {false, true})
+    for (const pipeline::ScheduleEntry& schedule : pipeline::schedules()) {
+      CAPTURE(tensors);
+      CAPTURE(schedule.name);
+      const auto check = [&](const std::string& transforms, const std::string& engine) {
+        CAPTURE(transforms);
+        CAPTURE(engine);
+        const Outcome o = outcome(tensors, transforms, engine, std::string(schedule.name));
+        check_runs(o);
+        ran += std::holds_alternative<Ran>(o) ? 1U : 0U;
+      };
+      for (const std::string& transform : transforms_here()) check(listed({transform}), "");
+      for (const std::string& engine : engines_here()) check("", engine);
+    }
+  CHECK(ran > 300);
+}
+
+// Compute times, transferred bytes and memory do not depend on the order in which ops of one
+// instant start; the step does, by a few percent.
+TEST_CASE("two transforms make the same step in either order, or one order is refused") {
+  const std::map<std::pair<std::string, std::string>, std::string> ordered{
+      {{"data_parallel", "host"}, "after data_parallel the host also launches collectives"},
+      {{"accumulate", "host"}, "after accumulate the host also launches sums"},
+      {{"precision", "what_if"}, "rules on times give times, which precision divides by factors"},
+      {{"data_parallel", "what_if"}, "rules on times give times, which ZeRO's shares divide"},
+      {{"data_parallel", "send_after_pass"}, "after collectives a pass ends with other ops"},
+      {{"host", "send_after_pass"}, "after sends the host also launches sends"}};
+  std::size_t same = 0, refused = 0;
+  for (const bool tensors : {false, true})
+    for (const std::string& one : transforms_here())
+      for (const std::string& other : transforms_here()) {
+        if (name_of(one) >= name_of(other)) continue;
         CAPTURE(tensors);
-        CAPTURE(schedule.name);
-        const auto check = [&](const std::string& transforms, const std::string& engine) {
-          CAPTURE(transforms);
-          CAPTURE(engine);
-          const Outcome o = outcome(tensors, transforms, engine, std::string(schedule.name));
-          check_runs(o);
-          ran += std::holds_alternative<Ran>(o) ? 1U : 0U;
-        };
-        for (const std::string& transform : transforms_here()) check(listed({transform}), "");
-        for (const std::string& engine : engines_here()) check("", engine);
-      }
-    CHECK(ran > 300);
-  }
-
-  // Compute times, transferred bytes and memory do not depend on the order in which ops of one
-  // instant start; the step does, by a few percent.
-  TEST_CASE("two transforms make the same step in either order, or one order is refused") {
-    const std::map<std::pair<std::string, std::string>, std::string> ordered{
-        {{"data_parallel", "host"}, "after data_parallel the host also launches collectives"},
-        {{"accumulate", "host"}, "after accumulate the host also launches sums"},
-        {{"precision", "what_if"}, "rules on times give times, which precision divides by factors"},
-        {{"data_parallel", "what_if"}, "rules on times give times, which ZeRO's shares divide"},
-        {{"data_parallel", "send_after_pass"}, "after collectives a pass ends with other ops"},
-        {{"host", "send_after_pass"}, "after sends the host also launches sends"}};
-    std::size_t same = 0, refused = 0;
-    for (const bool tensors : {false, true})
-      for (const std::string& one : transforms_here())
-        for (const std::string& other : transforms_here()) {
-          if (name_of(one) >= name_of(other)) continue;
-          CAPTURE(tensors);
-          CAPTURE(one);
-          CAPTURE(other);
-          const Outcome first = outcome(tensors, listed({one, other}), "queue: program");
-          const Outcome second = outcome(tensors, listed({other, one}), "queue: program");
-          check_runs(first);
-          check_runs(second);
-          const auto *a = std::get_if<Ran>(&first), *b = std::get_if<Ran>(&second);
-          refused += a == nullptr || b == nullptr ? 1U : 0U;
-          if (a == nullptr || b == nullptr || ordered.contains({name_of(one), name_of(other)}))
-            continue;
-          ++same;
-          CHECK(a->step.moved == b->step.moved);
-          for (const DeviceId d : {gpu0, gpu1}) {
-            const DeviceUse &x = a->step.devices[d], &y = b->step.devices[d];
-            CHECK(x.busy == y.busy);
-            CHECK(x.at_peak[MemoryKind::weights].count == y.at_peak[MemoryKind::weights].count);
-            CHECK(to_us(Duration{x.peak.count}) ==
-                  doctest::Approx(to_us(Duration{y.peak.count})).epsilon(0.1));
-          }
-          CHECK(to_us(a->step.makespan) == doctest::Approx(to_us(b->step.makespan)).epsilon(0.05));
+        CAPTURE(one);
+        CAPTURE(other);
+        const Outcome first = outcome(tensors, listed({one, other}), "queue: program");
+        const Outcome second = outcome(tensors, listed({other, one}), "queue: program");
+        check_runs(first);
+        check_runs(second);
+        const auto *a = std::get_if<Ran>(&first), *b = std::get_if<Ran>(&second);
+        refused += a == nullptr || b == nullptr ? 1U : 0U;
+        if (a == nullptr || b == nullptr || ordered.contains({name_of(one), name_of(other)}))
+          continue;
+        ++same;
+        CHECK(a->step.moved == b->step.moved);
+        for (const DeviceId d : {gpu0, gpu1}) {
+          const DeviceUse &x = a->step.devices[d], &y = b->step.devices[d];
+          CHECK(x.busy == y.busy);
+          CHECK(x.at_peak[MemoryKind::weights].count == y.at_peak[MemoryKind::weights].count);
+          CHECK(to_us(Duration{x.peak.count}) ==
+                doctest::Approx(to_us(Duration{y.peak.count})).epsilon(0.1));
         }
-    CHECK(same > 300);
-    CHECK(refused > 100);
-  }
+        CHECK(to_us(a->step.makespan) == doctest::Approx(to_us(b->step.makespan)).epsilon(0.05));
+      }
+  CHECK(same > 300);
+  CHECK(refused > 100);
 }

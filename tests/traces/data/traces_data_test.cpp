@@ -53,143 +53,130 @@ StepResult simulated_step(const OpGraph& graph, const Placement& p, Bandwidth ba
 
 }  // namespace
 
-TEST_SUITE("traces") {
-  TEST_CASE("the traces in the repository have the numbers in PROVENANCE.md") {
-    for (const Row& row : rows) {
-      CAPTURE(row.file);
-      const Trace trace = committed(row.file);
-      const OpGraph& graph = trace.graph;
-      CHECK(ops_of(graph, Phase::forward) == row.forward);
-      CHECK(ops_of(graph, Phase::backward) == row.backward);
-      CHECK(ops_of(graph, Phase::update) == row.update);
-      CHECK(graph.num_groups() == row.groups);
-
-      Duration compute{};
-      Bytes persistent{}, largest_temporary{}, outputs{};
-      std::size_t grouped = 0, tensors = 0, controls = 0;
-      for (const OpId v : graph.ops()) {
-        const Op& op = graph.op(v);
-        compute += op.compute;
-        persistent += op.persistent;
-        largest_temporary = std::max(largest_temporary, op.temporary);
-        grouped += op.group != no_group ? 1U : 0U;
-      }
-      for (const TensorId t : graph.tensors()) {
-        if (graph.tensor(t).control) continue;
-        ++tensors;
-        outputs += graph.tensor(t).size;
-      }
-      for (const EdgeId e : graph.edges())
-        controls += graph.tensor(graph.edge(e).tensor).control ? 1U : 0U;
-      CHECK(controls == row.controls);
-      CHECK(graph.num_edges() - controls == row.edges);
-      CHECK(tensors == row.tensors);
-      CHECK(grouped == row.grouped_ops);
-      CHECK(compute == std::chrono::microseconds(row.compute_us));
-      CHECK(critical_path(graph) == std::chrono::microseconds(row.critical_path_us));
-      CHECK(persistent == Bytes{row.persistent});
-      CHECK(largest_temporary == Bytes{row.largest_temporary});
-      CHECK(outputs == Bytes{row.outputs});
-    }
-  }
-
-  TEST_CASE("in the repository's traces every backward op has its forward op") {
-    for (const Row& row : rows) {
-      CAPTURE(row.file);
-      const Trace trace = committed(row.file);
-      const OpGraph& graph = trace.graph;
-      for (const OpId v : graph.ops()) {
-        CAPTURE(graph.name(v));
-        const Op& op = graph.op(v);
-        CHECK((op.phase == Phase::backward) == (op.forward != no_op));
-        if (op.forward != no_op) CHECK(graph.op(op.forward).phase == Phase::forward);
-        CHECK(graph.in_edges(v).size() + graph.out_edges(v).size() > 0);
-        for (const TensorId t : graph.outputs(v)) CHECK_FALSE(graph.readers(t).empty());
-      }
-    }
-  }
-
-  TEST_CASE("a parameter's update is colocated with the op that holds its memory") {
-    for (const Row& row : rows) {
-      CAPTURE(row.file);
-      const Trace trace = committed(row.file);
-      const OpGraph& graph = trace.graph;
-      for (const OpId v : graph.ops()) {
-        if (graph.op(v).phase != Phase::update) continue;
-        CAPTURE(graph.name(v));
-        const GroupId group = graph.op(v).group;
-        REQUIRE(group != no_group);
-        CHECK(std::ranges::any_of(graph.members(group), [&](OpId member) {
-          return graph.op(member).persistent > Bytes{};
-        }));
-      }
-    }
-  }
-
-  // A cell of an LSTM on [4, 256] floats, its four gates being parts of one sum, in place:
-  //   c' = sigmoid(f) * c + sigmoid(i) * tanh(g),  h' = sigmoid(o) * tanh(c')
-  TEST_CASE("the recorded LSTM cell has the textbook's data flow") {
-    const Trace trace = committed("gnmt_small_train.trace.json.zst");
+TEST_SUITE_BEGIN("traces");
+TEST_CASE("the traces in the repository have the numbers in PROVENANCE.md") {
+  for (const Row& row : rows) {
+    CAPTURE(row.file);
+    const Trace trace = committed(row.file);
     const OpGraph& graph = trace.graph;
-    const auto reads = [&](std::string_view name) {
-      std::vector<std::string_view> producers;
-      for (const OpId u : graph.predecessors(graph.find(name).value()))
-        producers.push_back(graph.name(u));
-      return producers;
-    };
-    using Names = std::vector<std::string_view>;
-    CHECK(reads("add_2") == Names{"add_1", "linear_1"});  // W x of all steps, and U h
-    for (const char* gate : {"sigmoid_1", "sigmoid_2", "tanh_1", "sigmoid_3"})
-      CHECK(reads(gate) == Names{"add_2"});
-    CHECK(reads("mul_1") == Names{"zeros_2", "sigmoid_2"});
-    CHECK(reads("mul_2") == Names{"sigmoid_1", "tanh_1"});
-    CHECK(reads("add_3") == Names{"mul_1", "mul_2"});
-    CHECK(reads("tanh_2") == Names{"add_3"});
-    CHECK(reads("mul_3") == Names{"sigmoid_3", "tanh_2"});
-    CHECK(output_bytes(graph, graph.find("add_2").value()) == Bytes{4 * 1024 * 4});
-    CHECK(output_bytes(graph, graph.find("sigmoid_1").value()) == Bytes{4 * 256 * 4});
-  }
+    CHECK(ops_of(graph, Phase::forward) == row.forward);
+    CHECK(ops_of(graph, Phase::backward) == row.backward);
+    CHECK(ops_of(graph, Phase::update) == row.update);
+    CHECK(graph.num_groups() == row.groups);
 
-  TEST_CASE("toy_fork has the step times in its note") {
-    const Trace trace = committed("toy_fork.trace.json");
-    const OpGraph& g = trace.graph;
-    const auto on_second = [&](std::set<std::string, std::less<>> names) {
-      return split(g, [&](std::string_view n) { return names.contains(n); });
-    };
-    CHECK(simulated_step(g, on_second({}), 1.0_GBps, 1_GiB).makespan == 140us);
-    CHECK(simulated_step(g, on_second({"d", "e"}), 1.0_GBps, 1_GiB).makespan == 100us);
-    Placement three = on_second({"d", "e", "f"});
-    CHECK(simulated_step(g, three, 1.0_GBps, 1_GiB).makespan == 96us);
-    three.priority = {};
-    for (const OpId v : g.ops()) three.priority.push_back(g.name(v) == "f" ? 0 : 1);
-    CHECK(simulated_step(g, three, 1.0_GBps, 1_GiB, ReadyOrder::priority).makespan == 90us);
+    const TraceTotals sum = totals(graph);
+    std::size_t grouped = 0, tensors = 0, controls = 0;
+    for (const OpId v : graph.ops()) grouped += graph.op(v).group != no_group ? 1U : 0U;
+    for (const TensorId t : graph.tensors()) tensors += graph.tensor(t).control ? 0U : 1U;
+    for (const EdgeId e : graph.edges())
+      controls += graph.tensor(graph.edge(e).tensor).control ? 1U : 0U;
+    CHECK(controls == row.controls);
+    CHECK(graph.num_edges() - controls == row.edges);
+    CHECK(tensors == row.tensors);
+    CHECK(grouped == row.grouped_ops);
+    CHECK(sum.compute == std::chrono::microseconds(row.compute_us));
+    CHECK(critical_path(graph) == std::chrono::microseconds(row.critical_path_us));
+    CHECK(sum.persistent == Bytes{row.persistent});
+    CHECK(sum.temporary == Bytes{row.largest_temporary});
+    CHECK(sum.outputs == Bytes{row.outputs});
   }
+}
 
-  TEST_CASE("two_towers has the step times in its note") {
-    const Trace trace = committed("two_towers.trace.json");
-    const OpGraph& g = trace.graph;
-    CHECK(simulated_step(g, split(g, [](auto) { return false; }), 10.0_GBps, 1_GiB).makespan ==
-          18'800us);
-    CHECK(
-        simulated_step(g, split(g, [](auto n) { return n.starts_with("right"); }), 10.0_GBps, 1_GiB)
+TEST_CASE("in the repository's traces every backward op has its forward op") {
+  for (const Row& row : rows) {
+    CAPTURE(row.file);
+    const Trace trace = committed(row.file);
+    const OpGraph& graph = trace.graph;
+    for (const OpId v : graph.ops()) {
+      CAPTURE(graph.name(v));
+      const Op& op = graph.op(v);
+      CHECK((op.phase == Phase::backward) == (op.forward != no_op));
+      if (op.forward != no_op) CHECK(graph.op(op.forward).phase == Phase::forward);
+      CHECK(graph.in_edges(v).size() + graph.out_edges(v).size() > 0);
+      for (const TensorId t : graph.outputs(v)) CHECK_FALSE(graph.readers(t).empty());
+    }
+  }
+}
+
+TEST_CASE("a parameter's update is colocated with the op that holds its memory") {
+  for (const Row& row : rows) {
+    CAPTURE(row.file);
+    const Trace trace = committed(row.file);
+    const OpGraph& graph = trace.graph;
+    for (const OpId v : graph.ops()) {
+      if (graph.op(v).phase != Phase::update) continue;
+      CAPTURE(graph.name(v));
+      const GroupId group = graph.op(v).group;
+      REQUIRE(group != no_group);
+      CHECK(std::ranges::any_of(graph.members(group), [&](OpId member) {
+        return graph.op(member).persistent > Bytes{};
+      }));
+    }
+  }
+}
+
+// A cell of an LSTM on [4, 256] floats, its four gates being parts of one sum, in place:
+//   c' = sigmoid(f) * c + sigmoid(i) * tanh(g),  h' = sigmoid(o) * tanh(c')
+TEST_CASE("the recorded LSTM cell has the textbook's data flow") {
+  const Trace trace = committed("gnmt_small_train.trace.json.zst");
+  const OpGraph& graph = trace.graph;
+  const auto reads = [&](std::string_view name) {
+    std::vector<std::string_view> producers;
+    for (const OpId u : graph.predecessors(graph.find(name).value()))
+      producers.push_back(graph.name(u));
+    return producers;
+  };
+  using Names = std::vector<std::string_view>;
+  CHECK(reads("add_2") == Names{"add_1", "linear_1"});  // W x of all steps, and U h
+  for (const char* gate : {"sigmoid_1", "sigmoid_2", "tanh_1", "sigmoid_3"})
+    CHECK(reads(gate) == Names{"add_2"});
+  CHECK(reads("mul_1") == Names{"zeros_2", "sigmoid_2"});
+  CHECK(reads("mul_2") == Names{"sigmoid_1", "tanh_1"});
+  CHECK(reads("add_3") == Names{"mul_1", "mul_2"});
+  CHECK(reads("tanh_2") == Names{"add_3"});
+  CHECK(reads("mul_3") == Names{"sigmoid_3", "tanh_2"});
+  CHECK(output_bytes(graph, graph.find("add_2").value()) == Bytes{4 * 1024 * 4});
+  CHECK(output_bytes(graph, graph.find("sigmoid_1").value()) == Bytes{4 * 256 * 4});
+}
+
+TEST_CASE("toy_fork has the step times in its note") {
+  const Trace trace = committed("toy_fork.trace.json");
+  const OpGraph& g = trace.graph;
+  const auto on_second = [&](std::set<std::string, std::less<>> names) {
+    return split(g, [&](std::string_view n) { return names.contains(n); });
+  };
+  CHECK(simulated_step(g, on_second({}), 1.0_GBps, 1_GiB).makespan == 140us);
+  CHECK(simulated_step(g, on_second({"d", "e"}), 1.0_GBps, 1_GiB).makespan == 100us);
+  Placement three = on_second({"d", "e", "f"});
+  CHECK(simulated_step(g, three, 1.0_GBps, 1_GiB).makespan == 96us);
+  three.priority = {};
+  for (const OpId v : g.ops()) three.priority.push_back(g.name(v) == "f" ? 0 : 1);
+  CHECK(simulated_step(g, three, 1.0_GBps, 1_GiB, ReadyOrder::priority).makespan == 90us);
+}
+
+TEST_CASE("two_towers has the step times in its note") {
+  const Trace trace = committed("two_towers.trace.json");
+  const OpGraph& g = trace.graph;
+  CHECK(simulated_step(g, split(g, [](auto) { return false; }), 10.0_GBps, 1_GiB).makespan ==
+        18'800us);
+  CHECK(simulated_step(g, split(g, [](auto n) { return n.starts_with("right"); }), 10.0_GBps, 1_GiB)
             .makespan == 9'710us);
-  }
+}
 
-  TEST_CASE("tight_memory needs exactly the time and memory in its note") {
-    const Trace trace = committed("tight_memory.trace.json");
-    const OpGraph& g = trace.graph;
-    const Placement one = split(g, [](auto) { return false; });
-    const Placement two = split(g, [](auto n) {
-      return n.starts_with("loss") || n.starts_with("layer_3") || n.starts_with("layer_4");
-    });
-    CHECK(simulated_step(g, one, 10.0_GBps, Bytes{4'884'000'000}).makespan == 12'600us);
-    CHECK_FALSE(simulated_step(g, one, 10.0_GBps, Bytes{4'884'000'000}).oom);
-    CHECK(simulated_step(g, one, 10.0_GBps, Bytes{4'883'999'999}).oom);
-    const StepResult r = simulated_step(g, two, 10.0_GBps, Bytes{2'756'000'000});
-    CHECK_FALSE(r.oom);
-    CHECK(r.makespan == 25'300us);
-    CHECK(r.devices[gpu0].peak == Bytes{2'756'000'000});
-    CHECK(r.devices[gpu1].peak == Bytes{2'756'000'000});
-    CHECK(simulated_step(g, two, 10.0_GBps, Bytes{2'755'999'999}).oom);
-  }
+TEST_CASE("tight_memory needs exactly the time and memory in its note") {
+  const Trace trace = committed("tight_memory.trace.json");
+  const OpGraph& g = trace.graph;
+  const Placement one = split(g, [](auto) { return false; });
+  const Placement two = split(g, [](auto n) {
+    return n.starts_with("loss") || n.starts_with("layer_3") || n.starts_with("layer_4");
+  });
+  CHECK(simulated_step(g, one, 10.0_GBps, Bytes{4'884'000'000}).makespan == 12'600us);
+  CHECK_FALSE(simulated_step(g, one, 10.0_GBps, Bytes{4'884'000'000}).oom);
+  CHECK(simulated_step(g, one, 10.0_GBps, Bytes{4'883'999'999}).oom);
+  const StepResult r = simulated_step(g, two, 10.0_GBps, Bytes{2'756'000'000});
+  CHECK_FALSE(r.oom);
+  CHECK(r.makespan == 25'300us);
+  CHECK(r.devices[gpu0].peak == Bytes{2'756'000'000});
+  CHECK(r.devices[gpu1].peak == Bytes{2'756'000'000});
+  CHECK(simulated_step(g, two, 10.0_GBps, Bytes{2'755'999'999}).oom);
 }
