@@ -7,7 +7,7 @@ namespace baechi {
 namespace {
 
 /// A kind of link of the device table, with its evidence.
-Link link_of(const std::string& name, const char* flag, std::vector<Evidence>& evidence) {
+Link named_link(const std::string& name, const char* flag, std::vector<Evidence>& evidence) {
   const auto& links = built_in_devices().links;
   const auto found = links.find(name);
   if (found == links.end())
@@ -24,7 +24,7 @@ Bytes size_of(const std::string& text, const char* flag) {
 }
 
 /// The command that says which ways there are, without what only changes its output.
-std::string command_of(const FitWords& a) {
+std::string asking_command(const FitWords& a) {
   std::string text = "baechi fit " + in_shell(a.model);
   const FitWords unsaid;
   for (const auto& [flag, value, other] :
@@ -76,13 +76,13 @@ FitQuestion question_of(const FitWords& a) {
   if (q.disk && q.host == Bytes{}) mistakes.add(disk_needs_host);
   if (!a.train && a.lora_rank > 0) mistakes.add("--lora-rank needs --train");
   if (a.train && q.disk) mistakes.add("--disk: in training no weights wait on a disk");
-  mistakes.attempt([&] { q.between = link_of(a.link, "--link", q.links); });
+  mistakes.attempt([&] { q.between = named_link(a.link, "--link", q.links); });
   q.link = a.link;
-  mistakes.attempt([&] { q.to_host = link_of(a.host_link, "--host-link", q.links); });
+  mistakes.attempt([&] { q.to_host = named_link(a.host_link, "--host-link", q.links); });
   mistakes.attempt([&] { q.host_kind = device_of({a.cpu, "", {}}, "--cpu")->name; });
   mistakes.attempt([&] { q.model = read_fit_model(a.model, a.dtype); });
   mistakes.throw_if_any();
-  q.command = command_of(a);
+  q.command = asking_command(a);
   const std::int64_t trained = q.model.trained_context;
   q.context = a.context > 0 ? a.context
               : trained > 0 ? std::min<std::int64_t>(trained, 8192)

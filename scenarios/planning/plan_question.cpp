@@ -99,7 +99,7 @@ std::string generator_of(const std::string& text, std::string* note = nullptr) {
   return model->generator();
 }
 
-TrainingJob job_of(const PlanQuestion& q, std::string& note) {
+TrainingJob asked_job(const PlanQuestion& q, std::string& note) {
   Framework framework = read_framework(q.framework);
   const Choice model = parse_choice(generator_of(q.model, &note), "MODEL");
   if (is_file(model.name)) {
@@ -178,7 +178,7 @@ PlanFindings answer_plan(const PlanQuestion& q, const Watch& watch) {
   if (q.batch == 0) throw InputError("--batch is required");
   std::string note;
   std::vector<Evidence> evidence;
-  const TrainingJob job = job_of(q, note);
+  const TrainingJob job = asked_job(q, note);
   PlanFindings found{job, machines_of(q, job.framework, evidence, note)};
   const Machines& machines = found.machines;
   if (q.as_scenario && std::cmp_greater(machines.devices, machines.cluster.num_devices()))

@@ -67,7 +67,7 @@ std::string range_text(const PaperCell& cell, Metric metric) {
 struct CellText {
   std::string published, ours, deviation;
 };
-CellText cell_text(const PaperCell& cell, Metric metric) {
+CellText published_text(const PaperCell& cell, Metric metric) {
   return {cell.published ? value_text(*cell.published, metric) : "",
           cell.ours ? value_text(*cell.ours, metric) : "", deviation_text(cell, metric)};
 }
@@ -134,7 +134,7 @@ std::string columns_text(const PaperTable& table, const PaperTableResult& result
       Summary wider = part;
       wider.header.push_back(table.columns[c].name);
       for (std::size_t r = 0; r < table.rows.size(); ++r) {
-        const CellText cell = cell_text(result.cells[r][c], table.columns[c].metric);
+        const CellText cell = published_text(result.cells[r][c], table.columns[c].metric);
         wider.rows[r].push_back(
             fmt::format("{:>6} {:>6} {:>10}", cell.published, cell.ours, cell.deviation));
       }
@@ -175,7 +175,7 @@ std::string to_markdown(const Paper& paper, const PaperResult& result) {
       text += fmt::format("\n| {} |", table.rows[r].label);
       for (std::size_t c = 0; c < table.columns.size(); ++c) {
         const PaperCell& found = result.tables[t].cells[r][c];
-        const CellText cell = cell_text(found, table.columns[c].metric);
+        const CellText cell = published_text(found, table.columns[c].metric);
         const std::string range = range_text(found, table.columns[c].metric);
         if (cell.published.empty() && cell.ours.empty())
           text += "  |";

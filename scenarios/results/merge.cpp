@@ -56,7 +56,7 @@ std::map<std::string, std::string> swept(const Results& results, const RunResult
 /// The identity of a point in several folders: the scenario's name, the hash of the resolved point,
 /// and the swept values, because options of placers are swept, too.
 using PointKey = std::tuple<std::string, std::uint64_t, std::map<std::string, std::string>>;
-PointKey key_of(const Results& results, const RunResult& row) {
+PointKey point_key(const Results& results, const RunResult& row) {
   return {results.scenarios[row.scenario].name, row.point, swept(results, row, of_graphs)};
 }
 
@@ -195,7 +195,7 @@ Contest joined_contest(std::span<const Results> folders, std::span<const std::st
     for (const RunResult& row : folders[f].rows) {
       if (contest.measure.empty()) contest.measure = row.measure;
       if (row.measure != contest.measure) continue;
-      const auto [at, is_new] = number.emplace(key_of(folders[f], row), points.size());
+      const auto [at, is_new] = number.emplace(point_key(folders[f], row), points.size());
       if (is_new)
         points.push_back({.unit = unit_of(folders[f], row, replicate),
                           .bound = row.lower_bound.value_or(Duration{})});

@@ -160,7 +160,7 @@ bool is_number(std::string_view text) {
 }
 
 /// Whether `cell`, of any column, needs no quotes or escapes in a CSV file. Most cells need none.
-bool is_plain(const std::string& cell) {
+bool is_plain_cell(const std::string& cell) {
   const auto is_letter_or_digit = [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
   };
@@ -230,7 +230,7 @@ CsvRows::CsvRows(const ResultsHeader& header, Print print)
 void CsvRows::add_line(const std::vector<std::string>& cells) {
   for (std::size_t i = 0; i < cells.size(); ++i) {
     if (i > 0) lines_ += ',';
-    if (is_plain(cells[i]))
+    if (is_plain_cell(cells[i]))
       lines_ += cells[i];
     else
       lines_ += csv_cell(cells[i], columns_[i].type);

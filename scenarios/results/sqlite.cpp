@@ -198,7 +198,7 @@ E value_called(const std::string& word) {
 std::int64_t times_1000(double thousandths) { return std::llround(thousandths * 1000.0); }
 
 /// The memory at the peak; nothing if the run was not simulated.
-std::optional<PeakMemory> read_peak(Statement& in) {
+std::optional<PeakMemory> peak_of_row(Statement& in) {
   const auto weights = in.maybe_whole(), gradients = in.maybe_whole(),
              optimizer_state = in.maybe_whole(), activations = in.maybe_whole(),
              workspace = in.maybe_whole(), copies = in.maybe_whole();
@@ -237,7 +237,7 @@ RunResult read_row(Statement& in, const Results& results) {
   row.detail = in.text();
   row.measure = in.text();
   row.unit = in.text();
-  row.at_peak = read_peak(in);
+  row.at_peak = peak_of_row(in);
   Utilisation utilisation;
   for (const auto& [word, part] : utilisation_parts) utilisation.*part = in.maybe_number();
   if (utilisation.busy) row.utilisation = utilisation;

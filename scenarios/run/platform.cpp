@@ -83,7 +83,7 @@ double read_fraction(const ClusterFlags& flags, FlagReader& reader) {
 }
 
 /// Parses NAME[:option=value,...] or a name of 'baechi list collective_kinds'.
-void read_collectives(const ClusterFlags& flags, ClusterChoice& cluster) {
+void set_collectives(const ClusterFlags& flags, ClusterChoice& cluster) {
   if (flags.collectives.empty()) return;
   const auto& kinds = built_in_devices().collectives;
   const Choice choice = parse_choice(flags.collectives, "--collectives");
@@ -127,7 +127,7 @@ Platform from_flags(const ClusterFlags& flags) {
   add_host({flags.cpu_memory, flags.host_link, flags.disk, "--cpu-memory", "--host-link"},
            platform.cluster, reader.mistakes());
   reader.throw_if_any();
-  read_collectives(flags, platform.cluster);
+  set_collectives(flags, platform.cluster);
   return platform;
 }
 
@@ -148,7 +148,7 @@ Platform from_trace(const ClusterHint& own, const ClusterFlags& flags) {
   cluster.memory_fraction = read_fraction(flags, reader);
   platform.engine = read_engine(flags, reader);
   reader.throw_if_any();
-  read_collectives(flags, cluster);
+  set_collectives(flags, cluster);
   return platform;
 }
 
