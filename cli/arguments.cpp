@@ -69,7 +69,7 @@ std::string list_choices(E fallback) {
 
 }  // namespace
 
-void add_cluster_flags(CLI::App& verb, ClusterFlags& flags) {
+void add_cluster_flags(CLI::App& verb, PlatformFlags& flags) {
   const auto add = [&verb](const char* name, std::string& text, const char* type,
                            const std::string& help) {
     return verb.add_option(name, text, help)->type_name(type)->group("CLUSTER");
@@ -121,7 +121,7 @@ void add_cluster_flags(CLI::App& verb, ClusterFlags& flags) {
       ->group("CLUSTER");
 }
 
-TraceExperiment read_experiment(const TraceArgument& argument, const ClusterFlags& flags,
+TraceExperiment read_experiment(const TraceArgument& argument, const PlatformFlags& flags,
                                 std::optional<std::vector<TransformChoice>> transforms) {
   std::optional<Platform> platform;
   if (!flags.scenario.empty() || names_cluster(flags)) platform = read_platform(flags);

@@ -61,7 +61,7 @@ CLI::IsMember one_of() {
   return CLI::IsMember(std::vector<std::string>(known.begin(), known.end()));
 }
 
-void add_cluster_flags(CLI::App& verb, ClusterFlags& flags);
+void add_cluster_flags(CLI::App& verb, PlatformFlags& flags);
 
 /// Reads the trace and builds its experiment. The cluster is
 /// - that of --scenario, with its engine and transforms: the first point of a sweep, which is
@@ -71,7 +71,7 @@ void add_cluster_flags(CLI::App& verb, ClusterFlags& flags);
 /// `transforms` replace the scenario's. Throws InputError with all missing or wrong flags, or the
 /// mistakes in the trace.
 TraceExperiment read_experiment(
-    const TraceArgument& argument, const ClusterFlags& flags,
+    const TraceArgument& argument, const PlatformFlags& flags,
     std::optional<std::vector<TransformChoice>> transforms = std::nullopt);
 
 /// Text about the op times: the assumed device type, if none was given, or that they are not of the

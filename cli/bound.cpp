@@ -10,7 +10,7 @@ using Json = nlohmann::ordered_json;
 
 struct BoundArguments {
   TraceArgument trace;
-  ClusterFlags cluster;
+  PlatformFlags cluster;
   std::string time_limit, format;
   bool least_memory = false;
 };
@@ -33,7 +33,7 @@ std::string bounds_table(const bounds::NamedBounds& all_bounds) {
 /// Reads the experiment for --least-memory. Throws InputError if the devices' memory differs, or if
 /// the engine's semantics do not enforce it.
 Experiment read_for_memory(BoundArguments arguments) {
-  ClusterFlags& cluster = arguments.cluster;
+  PlatformFlags& cluster = arguments.cluster;
   if (!cluster.devices.empty() && cluster.kind.empty() && cluster.memory.empty())
     cluster.memory = "1 TiB";  // any value: the limit is searched for
   const Experiment experiment = read_experiment(arguments.trace, cluster).experiment;

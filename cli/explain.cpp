@@ -255,7 +255,7 @@ Json live_json(const std::vector<LiveTensor>& live, const Problem& problem) {
 
 struct ExplainArguments {
   TraceArgument trace;
-  ClusterFlags cluster;
+  PlatformFlags cluster;
   std::string placement, run, against, format;
 };
 

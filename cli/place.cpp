@@ -18,7 +18,7 @@ using Json = nlohmann::ordered_json;
 
 struct PlaceArguments {
   TraceArgument trace;
-  ClusterFlags cluster;
+  PlatformFlags cluster;
   std::string placer = "auto", output, format, exported, reserve;
   std::vector<std::string> transforms;
   std::uint64_t seed = 0;
@@ -252,7 +252,7 @@ int place(const PlaceArguments& arguments) {
     if (!transforms) transforms.emplace();
     transforms->push_back(make_transform_choice(parse_choice(text, "--transform")));
   }
-  ClusterFlags cluster = arguments.cluster;
+  PlatformFlags cluster = arguments.cluster;
   if (!arguments.reserve.empty()) cluster.reserve = read_reserve(arguments.reserve);
   const auto [graph_name, experiment, samples] =
       read_experiment(arguments.trace, cluster, std::move(transforms));

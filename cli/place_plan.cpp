@@ -118,7 +118,7 @@ std::string planner_answer_table(const PlannerAnswer& answer, const PlanRequest&
 }  // namespace
 
 int place_plan(PlanRequest request, const planners::PlannerEntry& entry,
-               const ClusterFlags& flags) {
+               const PlatformFlags& flags) {
   request.planner.options.set("file", {request.file, "", {}});
   const auto planner = entry.make(request.planner.options);
   request.planner.options.finish();

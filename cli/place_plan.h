@@ -20,6 +20,7 @@ struct PlanRequest {
 /// Plans, simulates a batch of the plan, prints and writes it; returns the exit code. Throws
 /// InputError on mistakes in the file, the options or the flags, and on flags that the planner's
 /// cost model does not have.
-int place_plan(PlanRequest request, const planners::PlannerEntry& entry, const ClusterFlags& flags);
+int place_plan(PlanRequest request, const planners::PlannerEntry& entry,
+               const PlatformFlags& flags);
 
 }  // namespace baechi

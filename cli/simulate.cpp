@@ -17,7 +17,7 @@ namespace {
 
 struct SimulateArguments {
   TraceArgument trace;
-  ClusterFlags cluster;
+  PlatformFlags cluster;
   std::string placement, objective, timeline, format;
   std::string pipeline, micro_batches;
   bool recompute = false, schedule = false;

@@ -14,7 +14,7 @@ namespace {
 struct WhatIfArguments {
   std::string source, format;
   std::vector<std::string> rules;
-  ClusterFlags cluster;
+  PlatformFlags cluster;
 };
 
 /// A CSV cell, quoted if it has a comma, quote or line break.

@@ -7,7 +7,7 @@
 namespace baechi {
 namespace {
 
-Options::Value option_text(std::string value) { return {std::move(value), {}, {}}; }
+Options::Value text(std::string value) { return {std::move(value), {}, {}}; }
 
 /// Patterns of the layers that have a router.
 Options::Value layers_of_experts(const OpGraph& graph) {
@@ -17,7 +17,7 @@ Options::Value layers_of_experts(const OpGraph& graph) {
     constexpr std::string_view router = "/router";
     if (graph.op(v).phase == Phase::forward && name.ends_with(router))
       names.children.emplace_back(
-          "", option_text(fmt::format("{}/*", name.substr(0, name.size() - router.size()))));
+          "", text(fmt::format("{}/*", name.substr(0, name.size() - router.size()))));
   }
   return names;
 }
@@ -33,7 +33,7 @@ Options::Value first_layers(const OpGraph& graph, const ParallelPlan& plan, std:
     if (graph.op(v).phase != Phase::forward || layer.empty() || of_part.contains(layer)) continue;
     of_part.insert(layer);
     if (std::cmp_less_equal(of_part.size(), count))
-      names.children.emplace_back("", option_text(fmt::format("{}/*", layer)));
+      names.children.emplace_back("", text(fmt::format("{}/*", layer)));
   }
   return names;
 }
@@ -58,18 +58,17 @@ std::string recomputed(const TrainingJob& job, const ParallelPlan& plan) {
 NamedTransform precision_of(const TrainingJob& job, const ParallelPlan& plan) {
   const Framework& f = job.framework;
   NamedTransform format{"precision", {}};
-  format.set("to", option_text(plan.precision));
-  if (reduces_in_fp32(f, plan.precision)) format.set("gradients", option_text("whole"));
-  if (f.master_weights == MasterWeights::remainders) format.set("remainders", option_text("true"));
-  if (f.master_weights == MasterWeights::none) format.set("master_weights", option_text("false"));
-  if (f.fp8_attention) format.set("attention", option_text("fp8"));
+  format.set("to", text(plan.precision));
+  if (reduces_in_fp32(f, plan.precision)) format.set("gradients", text("whole"));
+  if (f.master_weights == MasterWeights::remainders) format.set("remainders", text("true"));
+  if (f.master_weights == MasterWeights::none) format.set("master_weights", text("false"));
+  if (f.fp8_attention) format.set("attention", text("fp8"));
   Options::Value whole;
-  for (const std::string& kind : f.gemms_in_16_bits)
-    whole.children.emplace_back("", option_text(kind));
+  for (const std::string& kind : f.gemms_in_16_bits) whole.children.emplace_back("", text(kind));
   if (!whole.children.empty()) format.set("whole", std::move(whole));
-  if (f.dynamic_scaling) format.set("conversions", option_text("dynamic"));
+  if (f.dynamic_scaling) format.set("conversions", text("dynamic"));
   if (f.norms_in_16_bits)
-    format.set("except", {{}, {}, {{"", option_text("softmax")}, {"", option_text("loss")}}});
+    format.set("except", {{}, {}, {{"", text("softmax")}, {"", text("loss")}}});
   return format;
 }
 
@@ -109,10 +108,10 @@ PlacedStep build_rank_step(const OpGraph& rank, const IdVector<OpId, DeviceId>& 
   static const std::unique_ptr<Transform> accumulate =
       make_transform("accumulate", Options("accumulate"));
   static const std::unique_ptr<Transform> accumulate_short =
-      make_transform("accumulate", Options("accumulate", {{"moved", option_text("6")}}));
+      make_transform("accumulate", Options("accumulate", {{"moved", text("6")}}));
   // 1 ns for each kernel, so that the launches' times count kernels.
-  static const std::unique_ptr<Transform> host = make_transform(
-      "host", Options("host", {{"per", option_text("pass")}, {"launch", option_text("1 ns")}}));
+  static const std::unique_ptr<Transform> host =
+      make_transform("host", Options("host", {{"per", text("pass")}, {"launch", text("1 ns")}}));
   DataParallelOptions options = plan.data_parallel(per_node);
   add_moves(job.framework, plan.precision, options);
   PlacedStep step = host->after_placing(
@@ -162,16 +161,16 @@ bool copies_embeddings(const TrainingJob& job, const ParallelPlan& plan) {
 std::vector<std::pair<std::string, Options::Value>> rank_options(const TrainingJob& job,
                                                                  const ParallelPlan& plan) {
   std::vector<std::pair<std::string, Options::Value>> options{
-      {"batch", option_text(std::to_string(plan.micro_batch))}};
+      {"batch", text(std::to_string(plan.micro_batch))}};
   Options given = job.options;  // raw() declares: a generator must declare these options itself
   const auto add = [&](const char* key, std::string value, bool needed) {
     if (given.raw(key, "") != nullptr)
       throw InputError(fmt::format("{}.{}: plans choose it", job.generator, key));
-    if (needed) options.emplace_back(key, option_text(std::move(value)));
+    if (needed) options.emplace_back(key, text(std::move(value)));
   };
   const std::string names = recomputed(job, plan);
   // The plan's precision is a transform.
-  if (given.raw("dtype", "") != nullptr) options.emplace_back("dtype", option_text("fp32"));
+  if (given.raw("dtype", "") != nullptr) options.emplace_back("dtype", text("fp32"));
   add("batch", "", false);
   add("tensor", std::to_string(plan.tensor), plan.tensor > 1);
   add("context", std::to_string(plan.context), plan.context > 1);
@@ -189,7 +188,7 @@ OpGraph rank_graph(const TrainingJob& job, const ParallelPlan& plan,
                    std::vector<NamedTransform>* applied) {
   Options options = job.options;
   for (const auto& [key, value] : rank_options(job, plan)) options.set(key, value);
-  if (copies_embeddings(job, plan)) options.set("tie_word_embeddings", option_text("false"));
+  if (copies_embeddings(job, plan)) options.set("tie_word_embeddings", text("false"));
   OpGraph graph = generate_trace(job.generator, options).graph;
   if (std::ranges::none_of(graph.ops(),
                            [&](OpId v) { return graph.op(v).phase == Phase::backward; }))
@@ -204,8 +203,7 @@ OpGraph rank_graph(const TrainingJob& job, const ParallelPlan& plan,
     throw InputError("master_weights: fp32 has no copy of its weights in 16 bits");
   if (plan.precision != "fp32") apply(precision_of(job, plan));
   if (!job.frozen.empty())
-    apply({"quantize",
-           {{}, {}, {{"weights", option_text(job.frozen)}, {"kernels", option_text("separate")}}}});
+    apply({"quantize", {{}, {}, {{"weights", text(job.frozen)}, {"kernels", text("separate")}}}});
   if (plan.recompute == Recomputing::full) {
     NamedTransform again{"recompute", {}};
     if (plan.recompute_layers > 0)
@@ -221,14 +219,14 @@ OpGraph rank_graph(const TrainingJob& job, const ParallelPlan& plan,
     apply({"recompute",
            {{},
             {},
-            {{"from_host", option_text("true")},
+            {{"from_host", text("true")},
              {"names", first_layers(graph, plan, plan.offload_layers)}}}});
   if (plan.overlap || plan.overlap_experts)
     apply({"overlap_exchanges",
            {{},
             {},
-            {{"tokens", option_text(plan.overlap ? "true" : "false")},
-             {"experts", option_text(plan.overlap_experts ? "true" : "false")}}}});
+            {{"tokens", text(plan.overlap ? "true" : "false")},
+             {"experts", text(plan.overlap_experts ? "true" : "false")}}}});
   return graph;
 }
 

@@ -22,7 +22,7 @@ Machines machines_of(const PlanQuestion& q, const Framework& framework,
                                    q.cluster.devices, most_planned_devices));
     devices = *count;
   }
-  ClusterFlags flags = q.cluster;
+  PlatformFlags flags = q.cluster;
   flags.kind = q.as;
   Platform platform;
   if (q.nodes.empty())

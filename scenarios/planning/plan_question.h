@@ -10,7 +10,7 @@ namespace baechi {
 /// Texts are flags as typed; "": not given.
 struct PlanQuestion {
   std::string model;
-  ClusterFlags cluster;
+  PlatformFlags cluster;
   std::string nodes, as, framework = "none", reserve;
   std::int64_t batch = 0;
   std::size_t top = 10;

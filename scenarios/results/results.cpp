@@ -35,7 +35,7 @@ std::string thousandths(std::int64_t count) {
   return fmt::format(FMT_COMPILE("{}.{:03}"), count / 1000, count % 1000);
 }
 
-std::string text(const auto& value) { return fmt::to_string(value); }
+std::string number_text(const auto& value) { return fmt::to_string(value); }
 
 /// Adds ".0" to a whole number, so that readers that guess a column's type by its first rows see a
 /// real number.
@@ -43,7 +43,7 @@ std::string with_point(std::string number) {
   return number.find_first_of(".e") == std::string::npos ? number + ".0" : number;
 }
 
-std::string bytes(std::optional<Bytes> size) { return size ? text(size->count) : ""; }
+std::string bytes(std::optional<Bytes> size) { return size ? number_text(size->count) : ""; }
 
 std::string us(std::optional<Duration> time) { return time ? thousandths(time->count()) : ""; }
 
@@ -90,21 +90,21 @@ constexpr auto real = ColumnType::real;
 constexpr auto words = ColumnType::text;
 
 constexpr std::array columns{
-    Column{"id", ColumnType::id, [](const Header&, const Row& r) { return text(r.id); }},
+    Column{"id", ColumnType::id, [](const Header&, const Row& r) { return number_text(r.id); }},
     Column{"scenario", words,
            [](const Header& h, const Row& r) { return h.scenarios[r.scenario].name; }},
     Column{"graph", words, [](const Header& h, const Row& r) { return h.graphs[r.graph].name; }},
     Column{"ops", integer,
-           [](const Header& h, const Row& r) { return text(h.graphs[r.graph].ops); }},
+           [](const Header& h, const Row& r) { return number_text(h.graphs[r.graph].ops); }},
     Column{"placer", words, [](const Header&, const Row& r) { return r.placer; }},
-    Column{"seed", integer, [](const Header&, const Row& r) { return text(r.seed); }},
-    Column{"devices", integer, [](const Header&, const Row& r) { return text(r.devices); },
+    Column{"seed", integer, [](const Header&, const Row& r) { return number_text(r.seed); }},
+    Column{"devices", integer, [](const Header&, const Row& r) { return number_text(r.devices); },
            "cluster.devices.count"},
     Column{"memory_fraction", real,
-           [](const Header&, const Row& r) { return with_point(text(r.memory_fraction)); },
+           [](const Header&, const Row& r) { return with_point(number_text(r.memory_fraction)); },
            "cluster.memory_fraction"},
     Column{"memory_bytes", integer,
-           [](const Header&, const Row& r) { return text(r.memory.count); }},
+           [](const Header&, const Row& r) { return number_text(r.memory.count); }},
     Column{"transfers", words,
            [](const Header&, const Row& r) { return std::string(to_text(r.transfers)); },
            "engine.transfers"},

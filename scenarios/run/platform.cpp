@@ -67,7 +67,7 @@ Platform from_scenario(const std::string& path, const std::vector<std::string>& 
   return {first.cluster, first.engine, first.transforms, left_open};
 }
 
-EngineOptions read_engine(const ClusterFlags& flags, FlagReader& reader) {
+EngineOptions read_engine(const PlatformFlags& flags, FlagReader& reader) {
   EngineOptions engine;
   engine.transfers = reader.read("--transfers", flags.transfers, engine.transfers);
   engine.semantics = reader.read("--semantics", flags.semantics, engine.semantics);
@@ -77,13 +77,13 @@ EngineOptions read_engine(const ClusterFlags& flags, FlagReader& reader) {
   return engine;
 }
 
-double read_fraction(const ClusterFlags& flags, FlagReader& reader) {
+double read_fraction(const PlatformFlags& flags, FlagReader& reader) {
   return reader.read<double>("--memory-fraction", flags.memory_fraction, 1.0, parse_number<double>,
                              "a number in (0, 1]");
 }
 
 /// Parses NAME[:option=value,...] or a name of 'baechi list collective_kinds'.
-void set_collectives(const ClusterFlags& flags, ClusterChoice& cluster) {
+void set_collectives(const PlatformFlags& flags, ClusterChoice& cluster) {
   if (flags.collectives.empty()) return;
   const auto& kinds = built_in_devices().collectives;
   const Choice choice = parse_choice(flags.collectives, "--collectives");
@@ -93,7 +93,7 @@ void set_collectives(const ClusterFlags& flags, ClusterChoice& cluster) {
                             : make_collectives(choice.name, choice.options, "--collectives");
 }
 
-Platform from_flags(const ClusterFlags& flags) {
+Platform from_flags(const PlatformFlags& flags) {
   FlagReader reader;
   Platform platform;
   if (flags.devices.empty())
@@ -132,7 +132,7 @@ Platform from_flags(const ClusterFlags& flags) {
 }
 
 /// The trace's own cluster; flags may set the engine and the memory fraction.
-Platform from_trace(const ClusterHint& own, const ClusterFlags& flags) {
+Platform from_trace(const ClusterHint& own, const PlatformFlags& flags) {
   FlagReader reader;
   Platform platform;
   ClusterChoice& cluster = platform.cluster;
@@ -169,7 +169,7 @@ void take_variants(ClusterChoice& cluster, const Trace& trace) {
 
 }  // namespace
 
-TraceExperiment experiment_on(std::optional<Platform> platform, const ClusterFlags& flags,
+TraceExperiment experiment_on(std::optional<Platform> platform, const PlatformFlags& flags,
                               Trace read, const std::string& path,
                               std::optional<std::vector<TransformChoice>> transforms) {
   const auto trace = std::make_shared<Trace>(std::move(read));
@@ -198,7 +198,7 @@ TraceExperiment experiment_on(std::optional<Platform> platform, const ClusterFla
   return {trace->name, Experiment(costed, platform->engine), samples};
 }
 
-bool names_cluster(const ClusterFlags& flags) {
+bool names_cluster(const PlatformFlags& flags) {
   return !(flags.devices.empty() && flags.kind.empty() && flags.memory.empty() &&
            flags.link.empty() && flags.bandwidth.empty() && flags.latency.empty());
 }
@@ -222,11 +222,11 @@ Bytes usual_reserve(Bytes memory) {
   return memory < 4 * runtime ? Bytes{} : runtime;
 }
 
-Platform read_platform(const ClusterFlags& flags) {
+Platform read_platform(const PlatformFlags& flags) {
   return flags.scenario.empty() ? from_flags(flags) : from_scenario(flags.scenario, flags.sets);
 }
 
-planners::PlannerInput with_devices(planners::PlannerInput input, const ClusterFlags& flags) {
+planners::PlannerInput with_devices(planners::PlannerInput input, const PlatformFlags& flags) {
   Mistakes mistakes;
   const auto read = [&](std::string_view flag, const std::string& text, auto parse,
                         std::string_view example, auto use) {

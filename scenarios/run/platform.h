@@ -7,7 +7,7 @@
 namespace baechi {
 
 /// The CLUSTER flags as typed; "": not given.
-struct ClusterFlags {
+struct PlatformFlags {
   std::string devices, kind, memory, memory_fraction, link, bandwidth, latency, transfers,
       semantics, queue, collectives, cpu_memory, disk, host_link = "pcie4_h2d";
   bool no_cache = false, no_overlap = false;
@@ -32,9 +32,9 @@ struct Platform {
   std::string note{};  ///< for the user: which point of a sweep it is, with a newline; or ""
 };
 /// Whether a flag other than --scenario describes the cluster.
-bool names_cluster(const ClusterFlags& flags);
+bool names_cluster(const PlatformFlags& flags);
 /// Reads the flags or the scenario. Throws InputError with all missing or wrong flags.
-Platform read_platform(const ClusterFlags& flags);
+Platform read_platform(const PlatformFlags& flags);
 
 /// A graph (TRACE) on a cluster (CLUSTER).
 struct TraceExperiment {
@@ -45,7 +45,7 @@ struct TraceExperiment {
 /// The trace of the file `path` on the platform or, without one, on the trace's own cluster with
 /// its transfer times, else on that of the flags. `transforms` replace the platform's. Throws
 /// InputError with all missing or wrong flags.
-TraceExperiment experiment_on(std::optional<Platform> platform, const ClusterFlags& flags,
+TraceExperiment experiment_on(std::optional<Platform> platform, const PlatformFlags& flags,
                               Trace trace, const std::string& path,
                               std::optional<std::vector<TransformChoice>> transforms);
 
@@ -54,6 +54,6 @@ ScenarioFile scenario_on(Platform platform, const std::string& path);
 
 /// `input` with the devices of the flags instead of its own. Throws InputError for flags that the
 /// planner's cost model does not have.
-planners::PlannerInput with_devices(planners::PlannerInput input, const ClusterFlags& flags);
+planners::PlannerInput with_devices(planners::PlannerInput input, const PlatformFlags& flags);
 
 }  // namespace baechi
