@@ -336,10 +336,8 @@ TEST_CASE("random runs in every mode keep the engine's contract, also after out 
     const RandomProblem p({.ops = 1 + random.below(60), .reach = 1 + random.below(60)},
                           1 + random.below(6), seed);
     for (const EngineOptions& engine : all_engines()) {
-      CAPTURE(static_cast<int>(engine.transfers));
-      CAPTURE(static_cast<int>(engine.queue));
-      CAPTURE(engine.cache_tensors);
-      CAPTURE(engine.overlap);
+      INFO(static_cast<int>(engine.transfers), " ", static_cast<int>(engine.queue), " ",
+           engine.cache_tensors, " ", engine.overlap);
       check_problem(p, engine, random, tally);
     }
   }
@@ -375,8 +373,7 @@ TEST_CASE("random runs with lanes, collectives and shared NICs keep the engine's
     const Cluster ample =
         in_nodes ? Cluster::of_nodes(std::move(devices), std::move(nodes)) : p.cluster;
     for (EngineOptions engine : all_engines()) {
-      CAPTURE(static_cast<int>(engine.transfers));
-      CAPTURE(static_cast<int>(engine.queue));
+      INFO(static_cast<int>(engine.transfers), " ", static_cast<int>(engine.queue));
       if (!in_nodes) engine.overlapped = random.below(2) == 0 ? 1.0 : 1.3;
       if (!in_nodes) engine.disturbed = random.below(2) == 0 ? 1.0 : 1.1;
       check_problem(p, engine, random, tally);

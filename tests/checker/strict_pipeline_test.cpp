@@ -401,8 +401,7 @@ TEST_CASE("random pipelines of every schedule run as in the strict simulator, to
     for (const ScheduleEntry& entry : schedules()) {
       Random random(seed);
       const Case made = random_case(entry, random);
-      CAPTURE(seed);
-      CAPTURE(entry.name);
+      INFO(seed, " ", entry.name);
       const auto strict = strict_ends(made.strict), found = simulated(made, entry.name);
       CHECK(found.size() == strict.size());
       for (const auto& [op, end] : strict) {

@@ -96,8 +96,7 @@ TEST_CASE_FIXTURE(Session, "no way needs two frameworks") {
       for (const Json& way : ways) {
         if (way["fits"] == false) continue;
         const std::string name = way["name"], command = way["command"];
-        CAPTURE(name);
-        CAPTURE(command);
+        INFO(name, " ", command);
         const std::string by = holds(command, "vllm serve")            ? "vLLM"
                                : holds(command, "--export accelerate") ? "accelerate"
                                                                        : "llama.cpp";

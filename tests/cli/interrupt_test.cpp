@@ -47,8 +47,7 @@ TEST_CASE_FIXTURE(Session, "SIGTERM, as sent by Slurm, keeps finished runs") {
         "placers: [round_robin, 'exec:slow.sh', m_topo, m_etf]\n");
   const auto result = run("run sweep.yaml -j 1 --out results",
                           "chmod +x slow.sh; " + interrupt_when("test -e started", "TERM"));
-  CAPTURE(result.err);
-  CHECK(result.code == 130);
+  CHECK_MESSAGE(result.code == 130, result.err);
   CHECK(holds(result.err, "interrupted: finishing the runs that have begun"));
   CHECK(holds(result.err, "interrupted: 2 of 4 runs are done;"));
   CHECK(holds(read("results/results.csv"), "round_robin"));
@@ -58,8 +57,7 @@ TEST_CASE_FIXTURE(Session, "SIGTERM ends a search with the best placement so far
   // The search has begun when the thread that waits for interrupts exists.
   const auto result = run("place toy.json --placer search:seconds=1000 -o best.json " + two_gpus,
                           interrupt_when("cat /proc/$p/task/*/comm | grep -q interrupts", "TERM"));
-  CAPTURE(result.err);
-  CHECK(result.code == 130);
+  CHECK_MESSAGE(result.code == 130, result.err);
   CHECK(holds(read("best.json"), "\"placement\""));
 }
 
@@ -67,8 +65,7 @@ TEST_CASE_FIXTURE(Session, "SIGTERM ends a duel and saves the worst instance so 
   // One device is worse than m_etf from the first instances on; a million instances take minutes.
   const auto result = run("arena duel single m_etf --evaluations 1000000 -o worst",
                           interrupt_when("cat /proc/$p/task/*/comm | grep -q interrupts", "TERM"));
-  CAPTURE(result.err);
-  CHECK(result.code == 130);
+  CHECK_MESSAGE(result.code == 130, result.err);
   CHECK(holds(result.err, "interrupted: taking the worst instance so far"));
 }
 
@@ -82,8 +79,7 @@ TEST_CASE_FIXTURE(Session, "SIGTERM ends the arena with the finished instances")
   const auto result =
       run("arena --instances mine --placer exec:./slow.sh --update-best --format json",
           "chmod +x slow.sh; " + interrupt_when("test -e " + started, "TERM"));
-  CAPTURE(result.err);
-  CHECK(result.code == 130);
+  CHECK_MESSAGE(result.code == 130, result.err);
   CHECK(holds(result.err, "interrupted: 1 runs are missing;"));
   const auto answer = Json::parse(result.out);
   CHECK(answer["instances"] == 1);

@@ -44,8 +44,7 @@ class Session {
   /// Requires exit code 0.
   void runs(const std::string& arguments) const {
     const Result result = run(arguments);
-    CAPTURE(arguments);
-    CAPTURE(result.err);
+    INFO(arguments, " ", result.err);
     REQUIRE(result.code == 0);
   }
 
@@ -60,8 +59,7 @@ class Session {
   /// The JSON output. Requires exit code 0.
   Json json(const std::string& arguments) const {
     const Result result = run(arguments + " --format json");
-    CAPTURE(arguments);
-    CAPTURE(result.err);
+    INFO(arguments, " ", result.err);
     REQUIRE(result.code == 0);
     return Json::parse(result.out);
   }

@@ -109,8 +109,7 @@ TEST_CASE("every placer and policy: groups end whole, also with compat") {
           Options options(name, {{"adjust", {.text = policy, .where = {}, .children = {}}}});
           if (knows) options.set("compat", {.text = compat, .where = {}, .children = {}});
           if (knows) options.set("colocation", {.text = "false", .where = {}, .children = {}});
-          CAPTURE(name);
-          CAPTURE(policy);
+          INFO(name, " ", policy);
           Placement p;
           try {
             p = make_placer(name, std::move(options))->place(problem.under({}), seed);

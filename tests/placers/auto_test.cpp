@@ -184,8 +184,7 @@ TEST_CASE("auto is not slower with more memory where it tries all placements, el
       const RandomProblem random({.ops = least_ops + more}, 3, seed);
       std::optional<Duration> before;
       for (double memory = 720; memory < 9'000; memory *= rise) {
-        CAPTURE(seed);
-        CAPTURE(memory);
+        INFO(seed, " ", memory);
         Cluster cluster = random.cluster;
         for (const DeviceId d : cluster.devices())
           cluster.set_memory(d, {static_cast<std::int64_t>(memory) * share[index(d)] / 12});

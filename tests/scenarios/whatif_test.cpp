@@ -266,8 +266,7 @@ TEST_CASE("larger_batch predicts the generator's larger batch") {
                                     {"gpt2, length: 128", 2},
                                     {"bert, length: 64", 2}})
     for (const int factor : {2, 4}) {
-      CAPTURE(name);
-      CAPTURE(factor);
+      INFO(name, " ", factor);
       const Predicted at = predicted(fmt::format("larger_batch, with: {{factor: {}}}", factor),
                                      fmt::format("{}, batch: {}", name, batch));
       const Predicted made =
@@ -334,8 +333,7 @@ TEST_CASE("every entry runs on three models, and changes the step in the right d
   for (const std::string& name : names) {
     if (name == "local_sgd") continue;  // a mean of steps, not a step
     for (const std::string& model : models_for(name)) {
-      CAPTURE(name);
-      CAPTURE(model);
+      INFO(name, " ", model);
       const Predicted p = predicted(name, model);
       if (faster.contains(name)) CHECK(p.after < p.before);
       if (slower.contains(name)) CHECK(p.after > p.before);

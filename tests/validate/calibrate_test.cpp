@@ -63,9 +63,7 @@ TEST_CASE("calibration recovers what the virtual clock does, within its interval
     }
     REQUIRE(found.transfers.size() == truth.transfers.size());
     for (const auto& t : truth.transfers) {
-      CAPTURE(t.way);
-      CAPTURE(t.direction);
-      CAPTURE(t.mode);
+      INFO(t.way, " ", t.direction, " ", t.mode);
       const auto* ours = found.find_transfer(t.mode, t.way, t.direction);
       REQUIRE(ours != nullptr);
       CHECK(holds(ours->latency_ns, t.latency_ns.value, 2 * tick));

@@ -105,8 +105,7 @@ TEST_CASE("a plan without overheads is the engine's own schedule, to the nanosec
     const RandomProblem p({.ops = 30, .reach = 12}, 2 + three, seed);
     for (const EngineOptions& engine : all_engines()) {
       if (!engine.overlap) continue;
-      CAPTURE(seed);
-      CAPTURE(static_cast<int>(engine.transfers));
+      INFO(seed, " ", static_cast<int>(engine.transfers));
       const Problem problem = p.under(engine);
       try {
         const ReplayPlan plan = plan_of_step(problem, p.placement, "random", {});

@@ -88,9 +88,7 @@ TEST_CASE("measured, calibrated and replayed, the made-up GPU leaves no error") 
     CHECK(c.find_mode(mode.mode)->cross_ns.value == doctest::Approx(mode.cross_ns.value));
   }
   for (const Calibration::Transfer& way : truth.transfers) {
-    CAPTURE(way.mode);
-    CAPTURE(way.way);
-    CAPTURE(way.direction);
+    INFO(way.mode, " ", way.way, " ", way.direction);
     const Calibration::Transfer* found = c.find_transfer(way.mode, way.way, way.direction);
     CHECK(found->latency_ns.value == doctest::Approx(way.latency_ns.value).epsilon(0.01));
     CHECK(found->time(1e8) == doctest::Approx(way.time(1e8)).epsilon(1e-3));

@@ -153,8 +153,7 @@ TEST_CASE("more memory, less context and fewer bits never turn fits into does no
     };
     if (!asks(memory, context, "")) continue;
     ++fit_once;
-    CAPTURE(memory);
-    CAPTURE(context);
+    INFO(memory, " ", context);
     CHECK(asks(memory + random.below(20), context, ""));
     CHECK(asks(memory, 1 + random.below(static_cast<std::uint32_t>(context)), ""));
     CHECK(asks(memory, context, ",weights=q8_0"));

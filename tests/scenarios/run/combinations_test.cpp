@@ -190,15 +190,12 @@ TEST_CASE("a transform and an engine option, and two of these, run by the rules 
   for (const bool tensors : {false, true})
     for (const std::string& transform : transforms_here())
       for (const std::string& engine : engines_here()) {
-        CAPTURE(tensors);
-        CAPTURE(transform);
-        CAPTURE(engine);
+        INFO(tensors, " ", transform, " ", engine);
         check_runs(outcome(tensors, listed({transform}), engine));
       }
   for (const std::string& one : engines_here())
     for (const std::string& other : engines_here()) {
-      CAPTURE(one);
-      CAPTURE(other);
+      INFO(one, " ", other);
       if (name_of(one) != name_of(other)) check_runs(outcome(true, "", one + ", " + other));
     }
 }
@@ -226,11 +223,9 @@ TEST_CASE("a schedule with a transform or an engine option runs by the rules or 
   std::size_t ran = 0;
   for (const bool tensors : {false, true})
     for (const pipeline::ScheduleEntry& schedule : pipeline::schedules()) {
-      CAPTURE(tensors);
-      CAPTURE(schedule.name);
+      INFO(tensors, " ", schedule.name);
       const auto check = [&](const std::string& transforms, const std::string& engine) {
-        CAPTURE(transforms);
-        CAPTURE(engine);
+        INFO(transforms, " ", engine);
         const Outcome o = outcome(tensors, transforms, engine, std::string(schedule.name));
         check_runs(o);
         ran += std::holds_alternative<Ran>(o) ? 1U : 0U;
@@ -256,9 +251,7 @@ TEST_CASE("two transforms make the same step in either order, or one order is re
     for (const std::string& one : transforms_here())
       for (const std::string& other : transforms_here()) {
         if (name_of(one) >= name_of(other)) continue;
-        CAPTURE(tensors);
-        CAPTURE(one);
-        CAPTURE(other);
+        INFO(tensors, " ", one, " ", other);
         const Outcome first = outcome(tensors, listed({one, other}), "queue: program");
         const Outcome second = outcome(tensors, listed({other, one}), "queue: program");
         check_runs(first);

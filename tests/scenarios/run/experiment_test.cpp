@@ -290,8 +290,7 @@ TEST_CASE("the flags accept the names of all engine options, and help and schema
                R"({"format": "baechi-placement", "version": 1, "placement": {"a": 0, "b": 1}})");
   for (const Transfers t : all<Transfers>())
     for (const Semantics s : all<Semantics>()) {
-      CAPTURE(to_text(t));
-      CAPTURE(to_text(s));
+      INFO(to_text(t), " ", to_text(s));
       const int code = shell(
           folder,
           program() + " " +

@@ -235,10 +235,7 @@ TEST_CASE("steps, simulated send by send, is ring to the nanosecond on equal lin
         const Bytes bytes{part * static_cast<std::int64_t>(n)};
         for (const Kind kind :
              {Kind::all_reduce, Kind::reduce_scatter, Kind::all_gather, Kind::all_to_all}) {
-          CAPTURE(n);
-          CAPTURE(part);
-          CAPTURE(bandwidth);
-          CAPTURE(to_text(kind));
+          INFO(n, " ", part, " ", bandwidth, " ", to_text(kind));
           CHECK(time_of(*steps, kind, bytes, cluster, n) ==
                 time_of(*ring, kind, bytes, cluster, n));
         }

@@ -147,8 +147,7 @@ TEST_CASE("any problem: a value that is not below the bound, or the reason why t
       const Problem problem = random.under(engine);
       const LowerBounds bounds = lower_bounds(problem.graph, problem.cluster, problem.costs);
       for (const MeasureEntry& entry : measures()) {
-        CAPTURE(entry.name);
-        CAPTURE(seed);
+        INFO(entry.name, " ", seed);
         Options none;
         const auto measure = entry.make(none);
         const Measured found = measure->of(problem, random.placement);

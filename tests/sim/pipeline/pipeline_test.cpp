@@ -39,8 +39,7 @@ class CountedCollectives final : public CostModel {
 TEST_SUITE_BEGIN("pipelines");
 TEST_CASE("gpipe: m + k - 1 slots of either pass, k - 1 of them bubble, all activations kept") {
   for (const auto& [k, m] : {std::pair(4, 8), std::pair(3, 1), std::pair(1, 5), std::pair(2, 6)}) {
-    CAPTURE(k);
-    CAPTURE(m);
+    INFO(k, " ", m);
     const PipelineResult r = Uniform(k, 0_B).run("gpipe", static_cast<std::size_t>(m));
     CHECK(r.makespan == (m + k - 1) * 30ns);
     CHECK(r.bubble == doctest::Approx((k - 1.0) / (m + k - 1.0)));

@@ -33,10 +33,7 @@ TEST_CASE("every schedule of every shape can run, and keeps no more than in_flig
     for (std::size_t stages = 1; stages <= 7; ++stages) {
       for (std::size_t laps = 1; laps <= 3; ++laps) {
         for (const std::size_t m : {1U, 2U, 3U, 4U, 5U, 6U, 9U, 10U, 12U, 14U, 21U}) {
-          CAPTURE(entry.name);
-          CAPTURE(stages);
-          CAPTURE(laps);
-          CAPTURE(m);
+          INFO(entry.name, " ", stages, " ", laps, " ", m);
           if (laps > 1 && entry.layout != Layout::loop) continue;
           std::optional<Schedule> schedule;
           try {
@@ -209,8 +206,7 @@ TEST_CASE("zb_v: passes of any length idle less than in zb_h1, however many micr
       const Chain line(p, {2 * f, 2 * b, 2 * w}, p, [](std::size_t c) { return c; });
       const auto stages = static_cast<std::int64_t>(p);
       for (const std::size_t m : {2 * p, 8 * p}) {
-        CAPTURE(p);
-        CAPTURE(m);
+        INFO(p, " ", m);
         const Duration work = static_cast<std::int64_t>(m) * 2 * (f + b + w);
         const Duration zb_h1 = (stages - 1) * 2 * (f + std::max(b - w, 0ns));
         CHECK(line.makespan("1f1b_flush", m) - work == (stages - 1) * 2 * (f + b));

@@ -366,9 +366,7 @@ TEST_CASE("every model keeps the contract of models at every level") {
     for (const std::string level : {"module", "tf1"}) {
       if (level == "tf1" && !tf1) continue;
       for (const std::string optimizer : {"none", "sgd", "momentum", "adam", "rmsprop"}) {
-        CAPTURE(name);
-        CAPTURE(level);
-        CAPTURE(optimizer);
+        INFO(name, " ", level, " ", optimizer);
         settings["level"] = level;
         settings["optimizer"] = optimizer;
         settings["batch"] = "2";

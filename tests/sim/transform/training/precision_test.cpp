@@ -28,8 +28,7 @@ TEST_SUITE_BEGIN("precision");
 TEST_CASE("master weights exist where an update op exists") {
   for (const bool updated : {false, true})
     for (const bool timed : {false, true}) {
-      CAPTURE(updated);
-      CAPTURE(timed);
+      INFO(updated, " ", timed);
       const OpGraph graph = graph_of(
           fmt::format("fc0,k:Linear,w400{} -8> grad0,k:LinearBackward,b:fc -400> {}",
                       timed ? "" : ",f1000,m400", updated ? "update0,k:Adam,w800,u" : "."));
