@@ -64,9 +64,10 @@ IdealSearch search_ideals(const Problem& problem, const ColocationUnits& units,
                           const std::vector<DeviceClass>& classes, Duration bound, std::size_t most,
                           const Replication& replication = {});
 
-/// Lower bound on the load of the busiest device of any split: the work of all bundles, divided at
-/// will; and for each n, the load if the n longest bundles are distributed, the shortest of them
-/// where several must share a device. Transfers and memory are ignored.
+/// Lower bound on the load of the busiest device of any split: the work of all bundles, divided in
+/// any fractions; and for each n, the load if only the n longest bundles are distributed, each
+/// counted as the shortest of them where several must share a device. Transfers and memory are
+/// ignored.
 Duration load_bound(const Bundles& bundles, const std::vector<DeviceClass>& classes);
 
 /// The first of the two bounds of load_bound(), which also holds for parts with replicas.

@@ -274,7 +274,7 @@ class Ways {
     without.elsewhere.experts = 0;
     if (asked.elsewhere.experts > 0 && trials_.lacking(without) <= Bytes{}) return true;
     FitWay way = trials_.way(name, asked);
-    // Nothing waits, or nothing runs on the CPU: this is a way without.
+    // Where in the end no weights wait, or no layer runs on the CPU, another way is the same.
     const bool idle = asked.elsewhere.prefetch ? way.waiting == Bytes{}
                                                : asked.elsewhere.layers && way.cpu_layers == 0;
     if (idle && way.fits) return true;

@@ -262,7 +262,7 @@ class LifetimeExtender {
   std::vector<EventWindow> windows_;
   std::vector<std::string> module_;                            // [flow.ops]
   std::vector<std::vector<Block>> by_op_;                      // [windows_]
-  std::unordered_map<const Storage*, const Block*> block_of_;  // looked up
+  std::unordered_map<const Storage*, const Block*> block_of_;  // as matched by address
 };
 
 }  // namespace
