@@ -22,15 +22,11 @@ struct RunFlags {
 
 /// Parses "2/8"; "" is shard 1 of 1. Throws InputError on other text.
 Shard read_shard(const std::string& text) {
-  Shard shard;
-  if (text.empty()) return shard;
-  const char* last = text.data() + text.size();
-  const auto [slash, ec] = std::from_chars(text.data(), last, shard.number);
-  if (ec == std::errc{} && slash != last && *slash == '/') {
-    const auto [end, ec2] = std::from_chars(slash + 1, last, shard.of);
-    if (ec2 == std::errc{} && end == last && shard.number >= 1 && shard.number <= shard.of)
-      return shard;
-  }
+  if (text.empty()) return {};
+  const std::size_t slash = std::min(text.find('/'), text.size());
+  const auto number = parse_number<std::size_t>(text.substr(0, slash)),
+             of = parse_number<std::size_t>(text.substr(std::min(slash + 1, text.size())));
+  if (number && of && *number >= 1 && *number <= *of) return {*number, *of};
   throw InputError(fmt::format("--shard: '{}' is not I/N, such as 1/4 ... 4/4", text));
 }
 

@@ -95,8 +95,14 @@ std::string info_table(const Trace& trace, const std::string& assumed) {
   return text;
 }
 
-int info(const TraceArgument& argument, const std::string& kind, const std::string& format) {
-  Trace trace = read_trace(argument);
+struct InfoFlags {
+  TraceArgument trace;
+  std::string kind, format;
+};
+
+int info(const InfoFlags& flags) {
+  const std::string& kind = flags.kind;
+  Trace trace = read_trace(flags.trace);
   std::string assumed;
   if (kind.empty()) {
     assumed = give_times(trace);
@@ -105,18 +111,23 @@ int info(const TraceArgument& argument, const std::string& kind, const std::stri
     trace.coverage = coverage(trace.graph);
     trace.notes.push_back("times are those on " + kind);
   }
-  if (format == "json")
+  if (flags.format == "json")
     print_json(info_json(trace, assumed));
   else
     print_out(info_table(trace, assumed));
   return 0;
 }
 
-int check_traces(const std::vector<std::string>& paths, const std::string& importer) {
+struct CheckFlags {
+  std::vector<std::string> paths;
+  std::string importer;
+};
+
+int check_traces(const CheckFlags& flags) {
   std::string mistakes;
-  for (const std::string& path : paths) {
+  for (const std::string& path : flags.paths) {
     try {
-      const Trace trace = read_trace({.path = path, .importer = importer});
+      const Trace trace = read_trace({.path = path, .importer = flags.importer});
       std::string text = fmt::format("{}: ok, {} ops, {} edges, {}\n", path, trace.graph.num_ops(),
                                      trace.graph.num_edges(), coverage_line(trace.coverage));
       for (const std::string& warning : warnings(trace))
@@ -143,29 +154,38 @@ void name_losses(const Trace& trace, const std::string& out) {
     fmt::print(stderr, "{}: GraphML does not hold {}\n", out, loss);
 }
 
-int convert(const TraceArgument& in, const std::string& out) {
-  const Trace trace = read_trace(in);
-  trace.untimed.refuse(in.path, trace.graph.num_ops());
-  if (out.ends_with(".graphml")) name_losses(trace, out);
+struct ConvertFlags {
+  TraceArgument in;
+  std::string out;
+};
+
+int convert(const ConvertFlags& flags) {
+  const std::string& out = flags.out;
+  const auto is = [&](const char* ending) { return out.ends_with(ending); };
+  if (!is(".json") && !is(".json.gz") && !is(".json.zst") && !is(".dot") && !is(".graphml"))
+    throw InputError(fmt::format(
+        "'{}' has no known extension (.json, .json.gz, .json.zst: a trace; .dot; .graphml)", out));
+  const Trace trace = read_trace(flags.in);
+  trace.untimed.refuse(flags.in.path, trace.graph.num_ops());
+  if (is(".graphml")) name_losses(trace, out);
   const Stage stage("writing " + out);
-  if (out.ends_with(".dot"))
+  if (is(".dot"))
     write_file(out, to_dot(trace.graph));
-  else if (out.ends_with(".graphml"))
+  else if (is(".graphml"))
     write_file(out, to_graphml(trace.graph));
   else
     write_trace(trace, out);
   return 0;
 }
 
-void check_name(const std::string& out) {
-  for (const char* ending : {".json", ".json.gz", ".json.zst", ".dot", ".graphml"}) {
-    if (out.ends_with(ending)) return;
-  }
-  throw InputError(fmt::format(
-      "'{}' has no known extension (.json, .json.gz, .json.zst: a trace; .dot; .graphml)", out));
-}
+struct GenerateFlags {
+  std::string name, out;
+  std::vector<std::string> options;
+};
 
-int generate(std::string text, std::vector<std::string> assignments, const std::string& out) {
+int generate(const GenerateFlags& flags) {
+  std::string text = flags.name;
+  std::vector<std::string> assignments = flags.options;
   std::optional<Stage> stage("generating");
   if (const auto published = published_model(text)) text = published->generator();
   const std::string name = text.substr(0, text.find(':'));
@@ -175,24 +195,18 @@ int generate(std::string text, std::vector<std::string> assignments, const std::
   const Trace trace =
       load_generated({.name = name, .options = parse_options(name, assignments, "")});
   stage.reset();
-  if (out.empty()) {
+  if (flags.out.empty()) {
     print_out(trace_json(trace));
   } else {
-    stage.emplace("writing " + out);
-    write_trace(trace, out);
+    stage.emplace("writing " + flags.out);
+    write_trace(trace, flags.out);
   }
   return 0;
 }
 
-struct InfoFlags {
-  TraceArgument trace;
-  std::string kind, format;
-};
-
 void add_info(CLI::App& trace, Verb& chosen) {
-  const auto [verb, arguments] = add_verb<InfoFlags>(
-      trace, chosen, "info", "Summarise a graph: ops, sizes, times, and their coverage",
-      [](const InfoFlags& flags) { return info(flags.trace, flags.kind, flags.format); });
+  const auto [verb, arguments] = add_verb(
+      trace, chosen, "info", "Summarise a graph: ops, sizes, times, and their coverage", info);
   add_trace_argument(*verb, arguments->trace);
   add_value(*verb, "--kind", arguments->kind, "NAME",
             "Device type of the times: one with times in TRACE or, if TRACE has the ops' "
@@ -204,34 +218,20 @@ void add_info(CLI::App& trace, Verb& chosen) {
       "  baechi trace info graph.json.zst --kind a100");
 }
 
-struct CheckFlags {
-  std::vector<std::string> paths;
-  std::string importer;
-};
-
 void add_check(CLI::App& trace, Verb& chosen) {
-  const auto [verb, arguments] = add_verb<CheckFlags>(
+  const auto [verb, arguments] = add_verb(
       trace, chosen, "check",
       "List all mistakes in graph files by line and column; warn of unknown times and sizes",
-      [](const CheckFlags& flags) { return check_traces(flags.paths, flags.importer); });
+      check_traces);
   add_argument(*verb, "TRACE", arguments->paths,
                "Graph files, in any format that an importer reads");
   add_value(*verb, "--importer", arguments->importer, "NAME[:k=v,...]", "Importer that reads them");
   verb->footer("Exit code 2 if there is a mistake.\nExample:\n  baechi trace check *.json");
 }
 
-struct ConvertFlags {
-  TraceArgument in;
-  std::string out;
-};
-
 void add_convert(CLI::App& trace, Verb& chosen) {
-  const auto [verb, arguments] = add_verb<ConvertFlags>(
-      trace, chosen, "convert", "Convert a graph to a trace file, DOT or GraphML",
-      [](const ConvertFlags& flags) {
-        check_name(flags.out);
-        return convert(flags.in, flags.out);
-      });
+  const auto [verb, arguments] = add_verb(
+      trace, chosen, "convert", "Convert a graph to a trace file, DOT or GraphML", convert);
   add_trace_argument(*verb, arguments->in);
   add_argument(*verb, "-o,--output,OUT", arguments->out,
                "File to write; its extension is the format: .json, .json.gz, .json.zst (a trace), "
@@ -244,15 +244,8 @@ void add_convert(CLI::App& trace, Verb& chosen) {
       "  baechi trace convert graph.json graph.dot && dot -Tsvg graph.dot -o graph.svg");
 }
 
-struct GenerateFlags {
-  std::string name, out;
-  std::vector<std::string> options;
-};
-
 void add_generate(CLI::App& trace, Verb& chosen) {
-  const auto [verb, arguments] = add_verb<GenerateFlags>(
-      trace, chosen, "generate", "Generate a graph",
-      [](const GenerateFlags& flags) { return generate(flags.name, flags.options, flags.out); });
+  const auto [verb, arguments] = add_verb(trace, chosen, "generate", "Generate a graph", generate);
   add_value(*verb, "NAME", arguments->name, "NAME[:k=v,...]",
             "Generator or model ('baechi list generators', 'baechi list models'), config.json of "
             "Hugging Face, or a GGUF file")

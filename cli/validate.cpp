@@ -53,23 +53,17 @@ namespace fs = std::filesystem;
 struct PlanFlags {
   std::vector<std::string> scenarios, sets;
   std::string out, mode = "graph", bodies = "spin", calibration;
-  std::size_t threads = 1, neighbours = 0, at_random = 0, distinct = 0;
-  double least_busy = 0.0, overheads = 0.0;
+  ExportChoice choice;  ///< without mode, bodies and calibration
 };
 
 int write_plans(const PlanFlags& flags) {
   Mistakes mistakes;
   std::vector<ScenarioFile> files = load_scenarios(flags.scenarios, flags.sets, mistakes);
-  const Sweep sweep = make_sweep(std::move(files), flags.threads, mistakes);
+  const Sweep sweep = make_sweep(std::move(files), flags.choice.threads, mistakes);
   mistakes.throw_if_any();
-  ExportChoice choice;
+  ExportChoice choice = flags.choice;
   choice.mode = *parse<SubmitMode>(flags.mode);  // checked by the flag
   choice.bodies = *parse<Bodies>(flags.bodies);
-  choice.threads = flags.threads;
-  choice.neighbours = flags.neighbours;
-  choice.at_random = flags.at_random;
-  choice.least = {
-      .busy = flags.least_busy, .overheads = flags.overheads, .distinct = flags.distinct};
   if (!flags.calibration.empty()) choice.calibration = read_calibration(flags.calibration);
   const Exported exported = export_plans(sweep, choice, flags.out, stages("placing"));
   for (const std::string& remark : exported.remarks) fmt::print(stderr, "{}\n", remark);
@@ -96,23 +90,23 @@ void add_replay_plans(CLI::App& app, Verb& chosen) {
       ->check(one_of<Bodies>());
   add_value(*verb, "--calibration", flags->calibration, "FILE",
             "Predict with this calibration [without overheads]");
-  add_number(*verb, "--neighbours", flags->neighbours, 0, 1000,
+  add_number(*verb, "--neighbours", flags->choice.neighbours, 0, 1000,
              "Also N plans of each graph: its placement predicted best, with one op moved [0]");
-  add_number(*verb, "--random", flags->at_random, 0, 1000,
+  add_number(*verb, "--random", flags->choice.at_random, 0, 1000,
              "Also N random placements of each graph [0]");
-  add_number(*verb, "--distinct", flags->distinct, 0, 1000,
+  add_number(*verb, "--distinct", flags->choice.least.distinct, 0, 1000,
              "Refuse a graph with fewer than N different placements [0]");
-  add_number(*verb, "--least-busy", flags->least_busy, 0.0, 1.0,
+  add_number(*verb, "--least-busy", flags->choice.least.busy, 0.0, 1.0,
              "Refuse a graph of which fewer than half of the placements keep two devices busy "
              "for this share of the step [0]",
              "F");
-  add_number(*verb, "--overheads", flags->overheads, 0.0, 1000.0,
+  add_number(*verb, "--overheads", flags->choice.least.overheads, 0.0, 1000.0,
              "Refuse a graph on which a model without overheads is predicted to be off by "
              "less than N times the layer's target, in the median: its plans could not tell "
              "a model from none; 5 is a fair test [0]");
   add_repeated(*verb, "--set", flags->sets, "KEY=VALUE",
                "Set the dotted KEY of every scenario to VALUE");
-  add_number(*verb, "-j", flags->threads, 1, 1024, "Threads [1]");
+  add_number(*verb, "-j", flags->choice.threads, 1, 1024, "Threads [1]");
 }
 
 struct CalibrateFlags {

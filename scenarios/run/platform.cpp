@@ -236,12 +236,6 @@ planners::PlannerInput with_devices(planners::PlannerInput input, const Platform
     else
       mistakes.add(fmt::format("{}: '{}' is not {}", flag, text, example));
   };
-  const auto unknown = [&](std::string_view flag, bool given) {
-    if (given)
-      mistakes.add(fmt::format(
-          "{}: planners only support --devices, --memory, --memory-fraction and --bandwidth",
-          flag));
-  };
   read("--devices", flags.devices, parse_number<std::int64_t>, "a whole number",
        [&](std::int64_t count) {
          if (count < 1 || count > 10'000)
@@ -258,16 +252,20 @@ planners::PlannerInput with_devices(planners::PlannerInput input, const Platform
        });
   read("--bandwidth", flags.bandwidth, parse_bandwidth, "a rate such as '25 GB/s'",
        [&](Bandwidth b) { input.bandwidth = b.bytes_per_second; });
-  unknown("--kind", !flags.kind.empty());
-  unknown("--link", !flags.link.empty());
-  unknown("--latency", !flags.latency.empty());
-  unknown("--transfers", !flags.transfers.empty());
-  unknown("--semantics", !flags.semantics.empty());
-  unknown("--queue", !flags.queue.empty());
-  unknown("--collectives", !flags.collectives.empty());
-  unknown("--no-cache", flags.no_cache);
-  unknown("--no-overlap", flags.no_overlap);
-  unknown("--scenario", !flags.scenario.empty());
+  for (const auto& [flag, given] : {std::pair("--kind", !flags.kind.empty()),
+                                    {"--link", !flags.link.empty()},
+                                    {"--latency", !flags.latency.empty()},
+                                    {"--transfers", !flags.transfers.empty()},
+                                    {"--semantics", !flags.semantics.empty()},
+                                    {"--queue", !flags.queue.empty()},
+                                    {"--collectives", !flags.collectives.empty()},
+                                    {"--no-cache", flags.no_cache},
+                                    {"--no-overlap", flags.no_overlap},
+                                    {"--scenario", !flags.scenario.empty()}})
+    if (given)
+      mistakes.add(fmt::format(
+          "{}: planners only support --devices, --memory, --memory-fraction and --bandwidth",
+          flag));
   mistakes.throw_if_any();
   return input;
 }
