@@ -48,25 +48,44 @@ bool runs_vllm(const FitQuestion& q) {
              q.gpus, [](const DeviceChoice& gpu) { return gpu.model->compute_capability >= 7.0; });
 }
 
-/// The number of GPUs if they can share each layer: they are alike, and it divides the model.
-std::int64_t sharing_gpus(const FitQuestion& q) {
-  std::size_t count = 0;
-  for (const DeviceChoice& gpu : q.gpus) {
-    if (gpu.model != q.gpus.front().model || gpu.memory != q.gpus.front().memory) return 1;
-    count += gpu.count;
+/// The question about GPUs that can share each layer: as many that are alike as the model can be
+/// divided by, and those with most memory. No `numbers`, or one: there are none.
+FitQuestion sharing_gpus(const FitQuestion& q) {
+  if (!runs_vllm(q)) return q;
+  std::vector<FitQuestion> alike;
+  std::size_t number = 0;
+  for (DeviceChoice gpu : q.gpus) {
+    auto found = std::ranges::find_if(alike, [&](const FitQuestion& group) {
+      return group.gpus[0].model == gpu.model && group.gpus[0].memory == gpu.memory;
+    });
+    if (found == alike.end()) {
+      found = alike.insert(alike.end(), q);
+      found->gpus = {gpu};
+    }
+    for (; gpu.count > 0; --gpu.count) found->numbers.push_back(number++);
   }
-  const auto ranks = static_cast<std::int64_t>(count);
-  try {
-    q.model.decode({.vllm = true, .tensor = ranks, .context = q.context});
-    return ranks;
-  } catch (const InputError&) {
-    return 1;
+  for (FitQuestion& group : alike) {
+    const auto divides = [&] {
+      const auto ranks = static_cast<std::int64_t>(group.numbers.size());
+      try {
+        q.model.decode({.vllm = true, .tensor = ranks, .context = q.context});
+      } catch (const InputError&) {
+        return false;
+      }
+      return true;
+    };
+    while (group.numbers.size() > 1 && !divides()) group.numbers.pop_back();
+    group.gpus[0].count = group.numbers.size();
   }
+  return *std::ranges::max_element(alike, {}, [](const FitQuestion& group) {
+    const DeviceChoice& gpus = group.gpus[0];
+    return gpus.count > 1 ? static_cast<std::int64_t>(gpus.count) * gpus.memory.count : 0;
+  });
 }
 
 /// Fewer bits, other kernels, more GPUs for a layer and the host's memory, as far as they apply to
 /// the model.
-std::vector<FitChange> changes_of(const FitQuestion& q) {
+std::vector<FitChange> changes_of(const FitQuestion& q, std::size_t sharing) {
   std::vector<FitChange> all;
   const bool vllm = runs_vllm(q);
   if (q.model.writes) {
@@ -79,8 +98,9 @@ std::vector<FitChange> changes_of(const FitQuestion& q) {
   }
   if (vllm && q.model.weights.empty())
     all.push_back({"weights fp8", {.variant = {.weights = "fp8", .vllm = true}}});
-  if (const std::int64_t ranks = vllm ? sharing_gpus(q) : 1; ranks > 1)
-    all.push_back({fmt::format("tensor {}", ranks), {.variant = {.vllm = true, .tensor = ranks}}});
+  if (vllm && sharing > 1)
+    all.push_back({fmt::format("tensor {}", sharing),
+                   {.variant = {.vllm = true, .tensor = static_cast<std::int64_t>(sharing)}}});
   if (q.host == Bytes{}) return all;
   if (q.model.generator == "moe" && q.model.gguf())
     all.push_back({"experts on the CPU", {.elsewhere = {.experts = most_layers}}});
@@ -146,14 +166,20 @@ std::string command_of(const FitQuestion& q, const FitCase& asked, const FitWay&
   if (v.vllm) {
     if (way.cpu_layers > 0 || !way.cpu_experts.empty()) return "no framework we export to";
     std::string text;
-    std::vector<std::size_t> stages, gpus;
+    std::vector<std::size_t> stages;
+    std::vector<std::string_view> gpus;
     for (std::size_t g = 0; g < way.layers.size(); ++g)
-      if (way.layers[g] > 0) stages.push_back(way.layers[g]), gpus.push_back(g);
-    if (gpus.size() < way.layers.size())
-      text += fmt::format("CUDA_VISIBLE_DEVICES={} ", fmt::join(gpus, ","));
+      if (way.layers[g] > 0) stages.push_back(way.layers[g]);
+    for (std::size_t g = 0; g < way.memory.size(); ++g)
+      if (v.tensor > 1 || way.layers[g] > 0)
+        gpus.push_back(std::string_view(way.memory[g].device).substr(3));
+    std::size_t all = 0;
+    for (const DeviceChoice& group : q.gpus) all += group.count;
+    if (gpus.size() < all) text += fmt::format("CUDA_VISIBLE_DEVICES={} ", fmt::join(gpus, ","));
     if (stages.size() > 1)
       text += fmt::format("VLLM_PP_LAYER_PARTITION={} ", fmt::join(stages, ","));
-    text += fmt::format("vllm serve {} --max-model-len {}", in_shell(model.repository), v.context);
+    text += fmt::format("vllm serve {} --max-model-len {} --gpu-memory-utilization {}",
+                        in_shell(model.repository), v.context, vllm_memory_share);
     // vLLM counts each GPU by itself.
     const Bytes most = std::ranges::max_element(way.memory, {}, &FitMemory::waiting)->waiting;
     if (most > Bytes{}) text += fmt::format(" --cpu-offload-gb {:.0f}", std::ceil(gib(most)));
@@ -218,7 +244,11 @@ std::string lacks_sentence(const FitWay& way) {
 
 class Ways {
  public:
-  explicit Ways(const FitQuestion& question) : question_(question), trials_(question) {}
+  explicit Ways(const FitQuestion& question)
+      : question_(question),
+        sharing_(sharing_gpus(question)),
+        trials_(question),
+        of_sharing_(sharing_) {}
 
   FitAnswer run() {
     FitAnswer answer;
@@ -230,19 +260,23 @@ class Ways {
     answer.fits = ways_.front().fits;
     answer.sentence =
         answer.fits ? fits_sentence(question_, ways_.front()) : lacks_sentence(ways_.front());
-    const std::vector<FitChange> changes = changes_of(question_);
+    const std::vector<FitChange> changes = changes_of(question_, sharing_.numbers.size());
     if (runs_vllm(question_) && model.gguf())
       add("vLLM", changed_by(asked, {.variant = {.vllm = true}}));
     if (!answer.fits && model.writes) fewer_tokens(asked);
     std::vector<bool> fits;
     for (const FitChange& change : changes)
       fits.push_back(add(change.name, changed_by(asked, change.change)));
-    // What does not fit by itself may, with a second change, be faster than what does.
+    // What does not fit by itself may, with a second change, be faster than what does; fewer bits
+    // on more GPUs are.
     for (std::size_t i = 0; i < changes.size(); ++i)
-      for (const FitChange& b : changes)
-        if (!fits[i] && combine(changes[i], b))
-          add(fmt::format("{} + {}", changes[i].name, b.name),
-              changed_by(changed_by(asked, changes[i].change), b.change));
+      for (std::size_t j = 0; j < changes.size(); ++j) {
+        const FitChange &a = changes[i], &b = changes[j];
+        const bool faster = !a.change.variant.weights.empty() && b.change.variant.tensor > 1;
+        if (combine(a, b) && (!fits[i] || !fits[j] || faster))
+          add(fmt::format("{} + {}", a.name, b.name),
+              changed_by(changed_by(asked, a.change), b.change));
+      }
     const auto speed = [](const FitWay& way) {
       return std::pair(!way.fits, way.fits ? way.step.count() : way.lacks.count);
     };
@@ -272,8 +306,9 @@ class Ways {
   bool add(const std::string& name, FitCase asked) {
     FitCase without = asked;
     without.elsewhere.experts = 0;
-    if (asked.elsewhere.experts > 0 && trials_.lacking(without) <= Bytes{}) return true;
-    FitWay way = trials_.way(name, asked);
+    FitTrials& trials = asked.variant.tensor > 1 ? of_sharing_ : trials_;
+    if (asked.elsewhere.experts > 0 && trials.lacking(without) <= Bytes{}) return true;
+    FitWay way = trials.way(name, asked);
     // Where in the end no weights wait, or no layer runs on the CPU, another way is the same.
     const bool idle = asked.elsewhere.prefetch ? way.waiting == Bytes{}
                                                : asked.elsewhere.layers && way.cpu_layers == 0;
@@ -282,10 +317,10 @@ class Ways {
       way.command = command_of(question_, asked, way);
       if (asked.elsewhere.layers)
         way.name.insert(way.name.rfind("layers"), fmt::format("{} ", way.cpu_layers));
-      if (trials_.lacking(asked) > Bytes{}) asked.elsewhere.experts = way.expert_layers;
+      if (trials.lacking(asked) > Bytes{}) asked.elsewhere.experts = way.expert_layers;
       if (question_.model.writes) {
-        way.most_context = trials_.largest(asked, context_step, tokens(), &FitVariant::context);
-        way.most_batch = trials_.largest(asked, 1, most_sequences, &FitVariant::batch);
+        way.most_context = trials.largest(asked, context_step, tokens(), &FitVariant::context);
+        way.most_batch = trials.largest(asked, 1, most_sequences, &FitVariant::batch);
       }
     }
     ways_.push_back(std::move(way));
@@ -306,7 +341,8 @@ class Ways {
   }
 
   const FitQuestion& question_;
-  FitTrials trials_;
+  FitQuestion sharing_;  ///< of the GPUs that share each layer in a way with tensor parallelism
+  FitTrials trials_, of_sharing_;
   std::vector<FitWay> ways_;
 };
 

@@ -8,11 +8,12 @@ namespace baechi {
 
 struct FitQuestion {
   FitModel model;
-  std::string command{};             ///< that asks it
-  std::vector<DeviceChoice> gpus{};  ///< in the order of the layers
-  Bytes host{};                      ///< memory that may hold layers; 0: none was stated
-  std::optional<Link> disk{};        ///< to the host, if weights may wait on it
-  std::string host_kind{};           ///< of the device table
+  std::string command{};               ///< that asks it
+  std::vector<DeviceChoice> gpus{};    ///< in the order of the layers
+  std::vector<std::size_t> numbers{};  ///< of these GPUs, if they are some of another question's
+  Bytes host{};                        ///< memory that may hold layers; 0: none was stated
+  std::optional<Link> disk{};          ///< to the host, if weights may wait on it
+  std::string host_kind{};             ///< of the device table
   Link between{}, to_host{};
   std::string link{};             ///< type of `between`
   std::vector<Evidence> links{};  ///< of `between` and `to_host`
@@ -20,6 +21,8 @@ struct FitQuestion {
   bool train = false;           ///< `batch` samples a step, in 16 bits
   std::int64_t lora_rank = 16;  ///< of adapters that are trained
   Bytes reserve{};              ///< of each GPU, for what is not in the graph
+
+  std::size_t number(std::size_t gpu) const { return numbers.empty() ? gpu : numbers[gpu]; }
 };
 
 /// The flags of `baechi fit` that ask; "" and 0: not given.

@@ -69,7 +69,7 @@ Trace with_options(const FitModel& model, const FitVariant& v,
 Trace step_of_training(const FitModel& model, const FitVariant& v) {
   FitModel with = model;
   if (with.options.raw("dtype", "") == nullptr) set_option(with, "dtype", "fp16");
-  if (!v.weights.empty()) set_option(with, "kernels", "fuse_modules=false");
+  set_option(with, "kernels", kernels_of_training(v.weights));
   Trace trace = with_options(with, v, {});
   const auto apply = [&](const char* name, std::map<std::string, Options::Value> options) {
     trace.graph = make_transform(name, Options(name, std::move(options)))->apply(trace.graph).graph;

@@ -39,6 +39,12 @@ struct FitModel {
   Trace prefill(const FitVariant& variant, std::int64_t before, std::int64_t tokens) const;
 };
 
+/// Option `kernels` of a model that PyTorch trains without a compiler; `frozen`: the format of
+/// weights that are not trained.
+inline const char* kernels_of_training(const std::string& frozen) {
+  return frozen.empty() ? "eager" : "eager+fuse_modules=false";
+}
+
 /// Reads a generator with options, Hugging Face's config.json, a GGUF file or a trace. `dtype`: of
 /// activations and weights; "": the model's, else fp16. Throws InputError.
 FitModel read_fit_model(const std::string& text, const std::string& dtype);

@@ -113,7 +113,7 @@ FitAnswer fit_training(const FitQuestion& q) {
                     .options = asked.model.options,
                     .batch = q.batch,
                     .frozen = trained.frozen};
-    if (!job.frozen.empty()) job.options.set("kernels", {"fuse_modules=false", q.model.text, {}});
+    job.options.set("kernels", {kernels_of_training(job.frozen), q.model.text, {}});
     if (one_kind) {
       PlanSpace space;
       space.tensor = {1};

@@ -9,7 +9,10 @@
 namespace baechi {
 namespace {
 
-constexpr std::int64_t prompt_part = 512;  ///< tokens of a pass over a prompt: llama.cpp's n_ubatch
+/// Tokens of a pass over a prompt: llama.cpp's n_ubatch; vLLM's max_num_batched_tokens, whose
+/// default is 2048 on GPUs below 70 GiB. vLLM sets memory aside for such a pass however short
+/// prompts are.
+std::int64_t prompt_part(const FitVariant& v) { return v.vllm ? 2048 : 512; }
 constexpr std::size_t parts_in_flight = 4;  ///< llama.cpp's GGML_SCHED_MAX_COPIES
 constexpr std::int64_t least_copied = 32;   ///< tokens of a pass with copies of host weights
 constexpr double rule_of_decode = 0.4;      ///< as Release::decode, where a type says nothing
@@ -21,7 +24,8 @@ struct Release {
   double decode = 0.0;  ///< DeviceModel::attention_decode; where that is 0, too, the rule's
   Duration host{};      ///< for each token
 };
-constexpr std::array<Release, 3> releases = {
+constexpr std::size_t vllm = 2;
+constexpr std::array<Release, vllm + 1> releases = {
     {{},
      {.decode = 0.75},
      {.gemv = {.fp16 = 0.911, .q4 = 0.72, .unpacked = 0.85},
@@ -57,7 +61,7 @@ class FitGraphs {
     decode = std::make_shared<const Trace>(model.decode(asked.variant));
     if (model.writes) {
       const std::int64_t tokens = std::max<std::int64_t>(
-          1, std::min(prompt_part, asked.variant.context) / asked.variant.batch);
+          1, std::min(prompt_part(asked.variant), asked.variant.context) / asked.variant.batch);
       prefill = std::make_shared<const Trace>(
           model.prefill(asked.variant, asked.variant.context - tokens, tokens));
     }
@@ -137,7 +141,6 @@ FitTrials::FitTrials(const FitQuestion& question) : question_(question) {
   for (DeviceChoice group : question.gpus) {
     gpus_ += group.count;
     limits_.insert(limits_.end(), group.count, group.memory);
-    group.memory = std::max(Bytes{}, group.memory - question.reserve);
     const auto measured = built_in_devices().devices.find(group.kind + "_llamacpp");
     if (question.model.writes && measured != built_in_devices().devices.end()) {
       group.kind = measured->first;
@@ -163,15 +166,22 @@ FitTrials::FitTrials(const FitQuestion& question) : question_(question) {
     cluster.links.push_back({.from = at, .to = at + 1, .link = *question.disk});
   }
   clusters_.fill(cluster);
-  for (std::size_t r = 0; question.model.writes && r < releases.size(); ++r)
+  for (std::size_t r = 0; r < releases.size(); ++r)
     for (std::size_t g = 0; g < at; ++g) {
       DeviceChoice& gpu = clusters_[r].devices[g];
+      gpu.memory = std::max(Bytes{}, gpu.memory - reserve({.vllm = r == vllm}, gpu.memory));
+      if (!question.model.writes) continue;
       if (releases[r].gemv.fp16 > 0.0) {
         gpu.kind = question.gpus[g].kind;
         gpu.model = question.gpus[g].model;
       }
       gpu.model = under(releases[r], *gpu.model);
     }
+}
+
+Bytes FitTrials::reserve(const FitVariant& v, Bytes limit) const {
+  const auto graphs = static_cast<double>(limit.count) * (1.0 - vllm_memory_share);
+  return question_.reserve + (v.vllm ? Bytes{std::llround(graphs)} : Bytes{});
 }
 
 Bytes FitTrials::lacking(const FitCase& asked) const {
@@ -298,7 +308,7 @@ Line FitTrials::line(const FitCase& asked, const FitGraphs& graphs, std::size_t 
   const std::int64_t buffers = asked.elsewhere.prefetch.value_or(0) + 1;
   std::vector<LineDevice> devices;
   for (std::size_t d = 0; d < (asked.variant.tensor > 1 ? 1 : gpus_); ++d)
-    devices.push_back({.memory = limits_[d] - question_.reserve,
+    devices.push_back({.memory = limits_[d] - reserve(asked.variant, limits_[d]),
                        .held = held,
                        .besides = {buffers * largest.count},
                        .times = times(graphs, costs, static_cast<DeviceId>(d))});
@@ -425,7 +435,9 @@ void FitTrials::simulate(const FitCase& asked, const FitGraphs& graphs, std::siz
   for (std::size_t d = 0; d < gpus_; ++d) {
     FitMemory& memory = way.memory.emplace_back();
     const auto id = static_cast<DeviceId>(asked.variant.tensor > 1 ? 0 : d);
-    memory = {.device = fmt::format("gpu{}", d), .limit = limits_[d], .reserve = question_.reserve};
+    memory = {.device = fmt::format("gpu{}", question_.number(d)),
+              .limit = limits_[d],
+              .reserve = reserve(asked.variant, limits_[d])};
     for (std::size_t l = 0; l < graphs.size(); ++l) {
       if (device[l] != id) continue;
       memory.cache += graphs.cache[l];
@@ -453,18 +465,18 @@ void FitTrials::simulate(const FitCase& asked, const FitGraphs& graphs, std::siz
 
 Duration FitTrials::prompt(const FitCase& asked, const FitGraphs& graphs, std::size_t waiting,
                            std::vector<DeviceId> device) const {
-  const std::int64_t all = std::min(question_.prompt, asked.variant.context);
+  const std::int64_t all = std::min(question_.prompt, asked.variant.context),
+                     part = prompt_part(asked.variant);
   std::vector<Trace> parts;
-  for (std::int64_t before = 0; before < all; before += prompt_part)
-    parts.push_back(
-        question_.model.prefill(asked.variant, before, std::min(prompt_part, all - before)));
+  for (std::int64_t before = 0; before < all; before += part)
+    parts.push_back(question_.model.prefill(asked.variant, before, std::min(part, all - before)));
   const auto layers_of = [&](const OpGraph& graph) {
     return ModelLayers(
         graph, [&](OpId v) { return graphs.is_elsewhere(graph, v); }, graphs.layers.front().get());
   };
   Duration sum{};
   Waiting modules = waiting_modules(asked, graphs, waiting);
-  const bool borrowed = std::min(all, prompt_part) * asked.variant.batch >= least_copied;
+  const bool borrowed = std::min(all, part) * asked.variant.batch >= least_copied;
   for (std::size_t l = 0; l < graphs.size() && borrowed; ++l)
     if (index(device[l]) == gpus_) {
       modules.modules.push_back(graphs.layers[0]->names[l]);
@@ -502,9 +514,9 @@ void FitTrials::explain_lack(const FitCase& asked, const FitGraphs& graphs, std:
   const std::size_t from = first[first.size() - 2];
   const std::vector<bool> waits = which_wait(graphs, waiting);
   FitMemory& memory = way.memory.emplace_back();
-  memory = {.device = fmt::format("gpu{}", gpus_ - 1),
+  memory = {.device = fmt::format("gpu{}", question_.number(gpus_ - 1)),
             .limit = limits_.back(),
-            .reserve = question_.reserve};
+            .reserve = reserve(asked.variant, limits_.back())};
   for (std::size_t l = from; l < graphs.size(); ++l) {
     memory.cache += graphs.cache[l];
     if (!waits[l]) memory.weights += graphs.weights[l];

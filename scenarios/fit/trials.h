@@ -21,6 +21,10 @@ struct FitCase {
   Elsewhere elsewhere{};
 };
 
+/// The part of a GPU's memory that vLLM takes; the rest is for its CUDA graphs (0.5 GiB of a model
+/// of 8 B). Its default, 0.9, leaves more than they need on most GPUs.
+constexpr double vllm_memory_share = 0.95;
+
 /// The type of collectives in devices.yaml that was measured over such links; "": none was.
 /// Through host memory they are taken to be as fast as peer to peer over the same bus.
 std::string collectives_over(std::string_view link);
@@ -47,6 +51,8 @@ class FitTrials {
   const ClusterChoice& cluster_of(const FitVariant& v) const {
     return clusters_[v.vllm ? 2 : v.flash ? 1 : 0];
   }
+  /// Of a GPU's memory `limit`, for what no graph has.
+  Bytes reserve(const FitVariant& v, Bytes limit) const;
   Duration host_time(const FitVariant& v) const {
     return question_.model.writes ? cluster_of(v).devices.front().model->host_step : Duration{};
   }

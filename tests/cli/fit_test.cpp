@@ -34,8 +34,11 @@ TEST_CASE_FIXTURE(Session, "Llama 3 8B in 16 bits fits an RTX 4080 with 4096 tok
         doctest::Approx(1e6 / as_is["step_time_us"].get<double>()));
   CHECK(as_is["spare_bytes"] == as_is["memory"][0]["spare_bytes"]);
   CHECK(holds(as_is["command"].get<std::string>(), "llama-server -m llama-3-8b-F16.gguf -c 4096"));
-  // vLLM has the table on the GPU: 14.96 GiB with 0.50 of cache and 0.62 of reserve are too many.
+  // vLLM has the table on the GPU: 14.96 GiB with 0.50 of cache and 0.62 of reserve are too many;
+  // and it takes 0.95 of the memory.
   CHECK(way_called(small, "vLLM")["fits"] == false);
+  CHECK(way_called(small, "vLLM")["memory"][0]["reserve_bytes"].get<double>() ==
+        doctest::Approx(640 * 1'048'576 + 0.05 * as_is["memory"][0]["limit_bytes"].get<double>()));
   CHECK(way_called(large, "as is")["spare_bytes"].get<std::int64_t>() < 0);
   CHECK(way_called(large, "weights q4_k_m")["fits"] == true);
 }
@@ -50,7 +53,10 @@ TEST_CASE_FIXTURE(Session, "vLLM on one GPU, and on two that share each layer") 
   const double reading = 15'009'316'864 / (0.911 * 936'000);
   CHECK(line["memory"][0]["weights_bytes"] == 16'060'522'496);
   CHECK(line["command"] ==
-        "CUDA_VISIBLE_DEVICES=0 vllm serve meta-llama/Meta-Llama-3-8B --max-model-len 4096");
+        "CUDA_VISIBLE_DEVICES=0 vllm serve meta-llama/Meta-Llama-3-8B --max-model-len 4096 "
+        "--gpu-memory-utilization 0.95");
+  // A pass of 2048 tokens: the gated network's 3 x 14 336 numbers each, and 2 x 4096.
+  CHECK(line["memory"][0]["buffers_bytes"] == 2048 * 2 * (3 * 14'336 + 2 * 4096));
   CHECK(line["step_time_us"].get<double>() > reading + 900);
   CHECK(line["step_time_us"].get<double>() < 1.2 * (reading + 900));
   for (const Json& gpu : shared["memory"]) {
@@ -60,18 +66,32 @@ TEST_CASE_FIXTURE(Session, "vLLM on one GPU, and on two that share each layer") 
   CHECK(shared["step_time_us"].get<double>() > reading / 2 + 900 + 65 * 7.94);
   CHECK(shared["step_time_us"].get<double>() < 1.25 * (reading / 2 + 900 + 65 * 7.94));
   CHECK(shared["command"] ==
-        "vllm serve meta-llama/Meta-Llama-3-8B --max-model-len 4096 --tensor-parallel-size 2");
-  refuses("fit llama:size=3-8b --gpus 2xrtx_3090 --context 4096 --export llamacpp -o out --way 3",
+        "vllm serve meta-llama/Meta-Llama-3-8B --max-model-len 4096 "
+        "--gpu-memory-utilization 0.95 --tensor-parallel-size 2");
+  CHECK(way_called(answer, "weights fp8 + tensor 2")["step_time_us"] < shared["step_time_us"]);
+  const Json& ways = answer["ways"];
+  refuses(fmt::format("fit llama:size=3-8b --gpus 2xrtx_3090 --context 4096 --export llamacpp -o "
+                      "out --way {}",
+                      &shared - &ways[0] + 1),
           "llamacpp cannot say that GPUs share layers");
   // Mixtral has 46 702 792 704 numbers. All GPUs have its 32 routers of 8 x 4096 and 65 norms.
   const Json experts = json("fit mixtral:8x7b --gpus 4xl40s");
   for (const Json& gpu : way_called(experts, "tensor 4")["memory"])
     CHECK(gpu["weights_bytes"] ==
           2 * (46'702'792'704 - 1'048'576 - 266'240) / 4 + 2 * (1'048'576 + 266'240));
-  // Three do not divide 32 heads, and GPUs that differ do not share layers.
-  for (const char* gpus : {"3xrtx_3090", "1xrtx_3090,1xrtx_4090"}) {
-    const Json ways = json(fmt::format("fit llama:size=3-8b --gpus {}", gpus))["ways"];
-    for (const Json& way : ways) CHECK(!way["name"].get<std::string>().starts_with("tensor"));
+  // Three do not divide 32 heads, and GPUs that differ do not share layers: two that are alike
+  // do.
+  for (const auto& [gpus, numbers] : {std::pair("3xrtx_3090", "0,1"),
+                                      {"1xrtx_3090,1xrtx_4090", ""},
+                                      {"1xrtx_4090,2xrtx_3090", "1,2"},
+                                      {"1xrtx_3060,1xrtx_3090,1xrtx_3060,1xrtx_3090", "1,3"}}) {
+    CAPTURE(gpus);
+    const Json some = json(fmt::format("fit llama:size=3-8b --gpus {}", gpus));
+    std::string command;
+    for (const Json& way : some["ways"])
+      if (way["name"] == "tensor 2") command = way["command"];
+    CHECK(command.starts_with(fmt::format("CUDA_VISIBLE_DEVICES={} vllm", numbers)) ==
+          (*numbers != 0));
   }
 }
 
@@ -135,7 +155,7 @@ TEST_CASE_FIXTURE(Session, "a model is asked by the name that Hugging Face or Ol
   };
   CHECK(
       holds(commands("NousResearch/Meta-Llama-3-8B"), "vllm serve NousResearch/Meta-Llama-3-8B "));
-  CHECK(holds(commands("llama-3-8b:weights=gptq"), "--max-model-len 8192 --quantization gptq"));
+  CHECK(holds(commands("llama-3-8b:weights=gptq"), "--quantization gptq"));
   CHECK(holds(commands("llama:size=3-8b"), "vllm serve meta-llama/Meta-Llama-3-8B "));
   CHECK(holds(commands("llama3:8b"),
               "ollama run llama3:8b  # /set parameter num_ctx 8192, num_gpu 33"));

@@ -94,7 +94,7 @@ def unrolled(name):
             b, n, vocabulary, *shape = (2, 16, 100, 32, 2, 2) if tiny else (8, 512, 50257, 768, 12, 12)
             model, inputs = torch_models.Gpt2(vocabulary, n, *shape), 1
         *x, y = (torch.randint(0, vocabulary, (b, n), device=device) for _ in range(inputs + 1))
-        return model, lambda m: torch.nn.functional.cross_entropy(m(*x).flatten(0, 1), y.flatten()), adam
+        return model, lambda m: torch.nn.functional.cross_entropy(m(*x).float().flatten(0, 1), y.flatten()), adam
 
     return make
 

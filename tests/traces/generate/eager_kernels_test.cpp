@@ -150,6 +150,21 @@ TEST_CASE("a Llama without fused modules has more memory traffic") {
             token * 128 * 3 / 2);
 }
 
+// Measured with PyTorch 1.13: at the peak of cross_entropy(logits.float(), ...), while the
+// model's output is held, 14 B for each 16-bit logit: it, its log-probabilities and two gradients
+// in 32.
+TEST_CASE("the loss of a language model in PyTorch holds 14 B for each 16-bit logit") {
+  constexpr std::int64_t logits = 32 * 128;
+  const OpGraph graph = generated(
+      "llama", with(tiny_llama, {{"kernels.eager", "true"}, {"dtype", "bf16"}, {"batch", "1"}}));
+  const OpId loss = graph.find("loss").value(), back = graph.find("loss_grad").value();
+  Bytes kept, gradient;
+  for (const TensorId t : graph.outputs(loss)) kept += graph.tensor(t).size;
+  for (const TensorId t : graph.outputs(back)) gradient += graph.tensor(t).size;
+  CHECK(kept == Bytes{4 * logits + 4});
+  CHECK(kept + gradient + graph.op(back).temporary == Bytes{14 * logits + 4});
+}
+
 // 8 experts of 2 layers with biases of 96, 96 and 64, a router's of 8, and of attention 64, 16,
 // 16 and 64. A rank has a quarter of the experts: 64 tokens each. Their last bias moves 28 bytes
 // a number forward and 40 backward, here of words twice as long.

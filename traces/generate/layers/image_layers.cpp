@@ -301,6 +301,9 @@ void loss(Model& model, std::string_view name, ValueId logits, ValueId labels, L
   if (kernels == LossKernels::torch) {
     l.forward.traffic = torch_forward * in.size();
     l.input_gradient.traffic = torch_backward * in.size();
+    // The copy in 32 bits; then the gradient of the log-probabilities and that of the copy, while
+    // the output of the model is still held: 14 B for each 16-bit number at the peak.
+    l.workspace = 2 * in.size();
   }
   for (std::int64_t i = 0; i < metrics; ++i)
     l.forward_besides.push_back({.flops = l.forward.flops, .traffic = torch_forward * in.size()});
