@@ -31,12 +31,14 @@ def ring(k, o, n):
 
 
 # Effects (deviation, id by link type, op and ranks, sizes over which it is smooth in doublings, whether sizes are those of
-# a rank's part): of the link type; the op; the number of ranks on a switch, on PCIe; on PCIe of the host, whose
-# sockets and switches more than two GPUs share. NCCL changes its protocol at sizes of its own for each number of ranks and
-# op: for rings at one size of a rank's part.
+# a rank's part): of the link type; the op; the number of ranks on a switch, and of two on a PCIe host; on PCIe of the host,
+# whose sockets and switches more than two GPUs share, and where an all_to_all crosses sockets for each pair, a ring twice.
+# NCCL changes its protocol at sizes of its own for each number of ranks and op: for rings at one size of a rank's part.
 EFFECTS = ((0.45, lambda k, o, n: None if on_pcie(k) else k, 6.0, 0), (0.1, lambda k, o, n: o, 6.0, 0),
-           (0.2, lambda k, o, n: (on_pcie(k), n), 6.0, 0), (1.0, lambda k, o, n: k if on_pcie(k) and n > 2 else None, 6.0, 0),
+           (0.15, lambda k, o, n: n if not on_pcie(k) else k if n == 2 else None, 6.0, 0),
+           (1.0, lambda k, o, n: k if on_pcie(k) and n > 2 else None, 6.0, 0),
            (0.65, lambda k, o, n: (k, n) if on_pcie(k) and n > 2 else None, 6.0, 0),
+           (0.1, lambda k, o, n: (k, n, o == "all_to_all") if on_pcie(k) else None, 2.0, 0),
            (0.1, lambda k, o, n: (k, n, o == "all_to_all"), 1.0, 0), (0.07, lambda k, o, n: (k, o), 1.0, 0),
            (0.07, lambda k, o, n: k if ring(k, o, n) else None, 1.0, 1), (0.07, lambda k, o, n: (k, o, n), 2.0, 0),
            (0.07, lambda k, o, n: (k, o, n), 1e-3, 0))
