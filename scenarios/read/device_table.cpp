@@ -74,7 +74,7 @@ void read_efficiency(const Value& section, DeviceModel& model, Options& o) {
                     formats()));
 }
 
-/// Reads {DTYPE: FLOP, ..., traffic: SIZE}.
+/// Reads {DTYPE: FLOP, ..., KIND OF OP: FACTOR, ..., traffic: SIZE}.
 void read_half(const Value& section, DeviceModel& model, Options& o) {
   if (!is_mapping(section)) return o.mistake("half", "not {FORMAT: 60 MFLOP, ..., traffic: 1 MB}");
   for (const auto& [key, value] : section.children) {
@@ -84,7 +84,13 @@ void read_half(const Value& section, DeviceModel& model, Options& o) {
       else
         o.mistake("half", fmt::format("traffic: '{}' is not a size", value.text));
     } else if (const auto p = parse<Precision>(key); !p) {
-      o.mistake("half", fmt::format("'{}' is neither traffic nor one of {}", key, formats()));
+      const auto factor = parse_number<double>(value.text);
+      if (factor && *factor > 0.0)
+        model.half_by_kind[key] = *factor;
+      else
+        o.mistake("half", fmt::format("'{}' is neither traffic, nor one of {}, nor has it the "
+                                      "factor of a kind of op",
+                                      key, formats()));
     } else if (const auto flops = parse_flop_rate(value.text + "/s")) {
       model.at(*p).half_flops = flops->flop_per_second;
     } else {
@@ -206,7 +212,8 @@ DeviceModel read_device_kind(Options& o) {
     read_efficiency(*efficiency, model, o);
   if (const Value* half = o.raw("half",
                                 "work of a kernel that achieves half of its efficiency, by "
-                                "dtype: {fp32: 60 MFLOP, traffic: 1 MB}"))
+                                "dtype, and factors on it by kind of op: {fp32: 60 MFLOP, "
+                                "Conv2d: 1.5, traffic: 1 MB}"))
     read_half(*half, model, o);
   model.compute_capability = o.get("compute_capability", 0.0,
                                    "CUDA's compute capability, such as 9.0; 0: none", 0.0, 99.0);

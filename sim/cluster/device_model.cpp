@@ -24,6 +24,7 @@ struct Efficiencies {
   double peak = 1.0;
   MemoryBoundNumbers memory;
   bool of_kind = false;  ///< `peak` is given for this kind of op
+  double half = 0.0;     ///< its half_flops
 };
 
 MemoryBoundNumbers memory_numbers(const DeviceModel& model, std::string_view kind) {
@@ -36,7 +37,8 @@ MemoryBoundNumbers memory_numbers(const DeviceModel& model, std::string_view kin
 Efficiencies efficiencies_of(const DeviceModel& model, Precision p, std::string_view kind) {
   const Efficiency& efficiency = model.at(p).efficiency;
   return {efficiency.of(kind), memory_numbers(model, kind),
-          value_of(kind, efficiency.by_kind, 0.0) > 0.0};
+          value_of(kind, efficiency.by_kind, 0.0) > 0.0,
+          model.at(p).half_flops * value_of(kind, model.half_by_kind, 1.0)};
 }
 
 Duration roofline_time(const OpWork& kernel, const DeviceModel& model,
@@ -44,7 +46,7 @@ Duration roofline_time(const OpWork& kernel, const DeviceModel& model,
   double seconds = 0.0;
   const Arithmetic& units = model.at(kernel.precision);
   if (kernel.flops > 0)
-    seconds = (static_cast<double>(kernel.flops) + units.half_flops) /
+    seconds = (static_cast<double>(kernel.flops) + reached.half) /
               (units.peak.flop_per_second * reached.peak * alignment_factor(kernel, model));
   if (kernel.traffic > Bytes{})
     seconds = std::max(
@@ -244,16 +246,16 @@ IdVector<OpId, Duration> roofline_times(const OpGraph& graph, const DeviceModel&
 Bound bound_by_work(const OpGraph& graph, OpId op, const DeviceModel& model) {
   if (graph.kernels(op).empty()) return Bound::host;
   double launches = 0.0, arithmetic = 0.0, traffic = 0.0;  // seconds
-  const MemoryBoundNumbers memory = memory_numbers(model, graph.kind(op));
   for (const OpWork& kernel : graph.kernels(op)) {
-    launches += memory.launch / 1e6;
-    const Arithmetic& units = model.at(kernel.precision);
-    const double rate = units.peak.flop_per_second * units.efficiency.of(graph.kind(op));
+    const Efficiencies reached = efficiencies_of(model, kernel.precision, graph.kind(op));
+    launches += reached.memory.launch / 1e6;
+    const double rate = model.at(kernel.precision).peak.flop_per_second * reached.peak;
     if (kernel.flops > 0 && rate > 0.0)
-      arithmetic += (static_cast<double>(kernel.flops) + units.half_flops) / rate;
+      arithmetic += (static_cast<double>(kernel.flops) + reached.half) / rate;
     if (kernel.traffic > Bytes{})
-      traffic += memory.traffic(static_cast<double>((kernel.traffic + model.half_traffic).count)) /
-                 model.bandwidth.bytes_per_second;
+      traffic +=
+          reached.memory.traffic(static_cast<double>((kernel.traffic + model.half_traffic).count)) /
+          model.bandwidth.bytes_per_second;
   }
   if (launches > arithmetic && launches > traffic) return Bound::host;
   return arithmetic >= traffic ? Bound::compute : Bound::memory;

@@ -145,6 +145,7 @@ struct DeviceModel {
   /// length is even but no multiple of 16 bytes.
   double unaligned = 1.0;
   Bytes half_traffic{};             ///< bytes at which a kernel reaches half of that efficiency
+  ByKind<double> half_by_kind{};    ///< factors on half_flops by kind of op
   std::int64_t processors = 0;      ///< SMs or CUs, if kernels were measured
   double compute_capability = 0.0;  ///< CUDA's; 0: not NVIDIA's, or unknown
   /// The file of scenarios/frameworks/ whose kernels were measured; "": none.

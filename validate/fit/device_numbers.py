@@ -3,7 +3,7 @@
 A number is a product: of one for the dtype, and of deviations of the GPU and of the framework, which are pulled to 1, so
 that a GPU under a framework that nobody measured together has numbers, too:
   share of the peak, by type of op:  dtype x (GPU and dtype) x (framework and dtype) x (all three)
-  flops at half of it:               dtype x framework x (GPU and dtype)
+  flops at half of it:               dtype x framework x (GPU and dtype) x type of op
   share of the bandwidth:            one x GPU x framework
   launch of a kernel:                one x framework
   host time of an op, of a pass:     one x framework x GPU, whose machine has its own processors
@@ -45,10 +45,10 @@ class Case:
         if missing:
             raise InputError(f"{row.text()}: {row.device()} has no peak in {', '.join(sorted(missing))}")
 
-    def names(self, what, dtype=None):
+    def names(self, what, dtype=None, kind=""):
         gpu, framework = self.gpu, self.framework
         if what == "half":
-            return [f"half:{dtype}", f"half@{framework}", f"half:{dtype}@{gpu}"]
+            return [f"half:{dtype}", f"half@{framework}", f"half:{dtype}@{gpu}", f"half@of {kind}"]
         if dtype:
             return [f"{what}:{dtype}{of}" for of in ("", f"@{gpu}", f"@{framework}", f"@{gpu}@{framework}")]
         return [what, f"{what}@{framework}"] + ([f"{what}@{gpu}"] if what != "launch" else [])
@@ -59,8 +59,8 @@ class Numbers:
         self.cases, names, rates, runs, ops, kernels = cases, {}, [], [], [], []
         others = {what: [] for what in ("bandwidth", "launch", "host_op", "host_step")}
 
-        def of(case, what, dtype=None):
-            return [names.setdefault(name, len(names)) for name in case.names(what, dtype)]
+        def of(case, what, *about):
+            return [names.setdefault(name, len(names)) for name in case.names(what, *about)]
 
         for c, case in enumerate(cases):
             own = {}
@@ -69,7 +69,7 @@ class Numbers:
                 kernels += [(c, own.setdefault((s, d), len(rates) + len(own)), len(ops) + o, f, b)
                             for o, d, s, f, b in zip(op, dtype, share, flops, traffic)]
                 ops += [(c, place) for place in range(1, count + 1)]
-            rates += [(c, of(case, f"share {SHARES[s]}".strip(), d), of(case, "half", d), case.peak.get(d, math.inf))
+            rates += [(c, of(case, f"share {SHARES[s]}".strip(), d), of(case, "half", d, SHARES[s]), case.peak.get(d, math.inf))
                       for s, d in own]
             for what, ids in others.items():
                 ids.append(of(case, what))
@@ -158,7 +158,8 @@ class Numbers:
             f"{d}: {{" + ", ".join(f"{kind or 'default'}: "
                                    f"{min(1.0, self.value(case.names(f'share {kind}'.strip(), of(d)))):.3g}"
                                    for kind in SHARES) + "}" for d in formats)
-        half = ", ".join(f"{d}: {self.value(case.names('half', of(d))) / 1e6:.3g} MFLOP" for d in formats)
+        half = ", ".join([f"{d}: {self.value(case.names('half', of(d))) / 1e6:.3g} MFLOP" for d in formats] + [
+            f"{kind}: {self.value([f'half@of {kind}']) / self.value(['half@of ']):.3g}" for kind in SHARES[1:]])
         us = ", ".join(f"{what}: {1e6 * self.value(case.names(what)):.3g} us" for what in ("launch", "host_op", "host_step"))
         return (f"  {case.row.device()}:\n    {{efficiency: {{{shares}}},\n     half: {{{half}}},\n     bandwidth_efficiency: "
                 f"{min(1.0, self.value(case.names('bandwidth'))):.3g}, no_kernel: 0 us, {us}}}\n")

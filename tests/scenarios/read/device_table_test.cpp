@@ -97,7 +97,8 @@ TEST_CASE("a small kernel achieves half its efficiency at half_flops and half_tr
   CHECK(times[OpId{0}] == 5us + 6250ns);
   // (3 M + 0.75 M) / (1000 x 0.75) = 5000 ns; arithmetic (1000 + 1 M) / (1000 x 0.5) = 2002 ns
   CHECK(times[OpId{1}] == 5us + 5us);
-  CHECK(times[OpId{2}] == 1us);
+  model.half_by_kind["MatMul"] = 4.0;  // (4 M + 4 x 1 M) / (1000 x 0.8)
+  CHECK(roofline_times(three_ops(), model)[OpId{0}] == 5us + 10us);
 }
 
 TEST_CASE("each dtype has its peak; TF32 without units of its own is FP32") {
@@ -145,7 +146,7 @@ kinds:
       bandwidth: 1 TB/s
       memory: 9 GB
       efficiency: {fp32: {default: 0.5, Conv2d: 0.8}, fp16: {default: 0.25}}
-      half: {fp16: 60 MFLOP, traffic: 1 MB}
+      half: {fp16: 60 MFLOP, Conv2d: 1.5, traffic: 1 MB}
       host_op: 40 us
       host_step: 2 ms
 placers: [single]
@@ -158,6 +159,7 @@ placers: [single]
   CHECK(mine.at(Precision::fp16).efficiency.of("Conv2d") == 0.25);
   CHECK(mine.at(Precision::fp32).half_flops == 0.0);
   CHECK(mine.at(Precision::fp16).half_flops == 6e7);
+  CHECK(mine.half_by_kind.at("Conv2d") == 1.5);
   CHECK(mine.half_traffic == 1'000'000_B);
   CHECK(mine.host_op == 40us);
   CHECK(mine.host_step == 2ms);
