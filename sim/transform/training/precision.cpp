@@ -2,6 +2,7 @@
 
 #include "sim/graph/analysis.h"
 #include "sim/transform/graph_copy.h"
+#include "sim/transform/training/data_parallel.h"
 #include "sim/transform/training/gradients.h"
 
 namespace baechi {
@@ -41,7 +42,8 @@ struct Speedup {
 ///     `conversions: dynamic`, as in torchao, one kernel computes the maximum and another converts,
 ///     weights are converted for each GEMM, and operands read by columns are copied: 5 bytes per
 ///     number, 7 with a copy. q, k and v share the conversion of their input, and so do gate and
-///     up: 3.5 and 5 bytes in the mean over a Llama's numbers.
+///     up: 3.5 and 5 bytes in the mean over a Llama's numbers. Experts stay in bf16: torchao swaps
+///     modules of type Linear.
 ///   tf32: all bytes stay.
 /// Tensors of fixed size are unchanged.
 /// Source: Micikevicius et al., "Mixed precision training", ICLR 2018; the factors 3 and 2: Zhu et
@@ -119,7 +121,8 @@ class MixedPrecision final : public Transform {
         return same ? time : shorter(time, by_compute, graph, kind);
       });
       const OpId forward = graph.op(v).forward == no_op ? v : graph.op(v).forward;
-      const bool in_layer = !layer_of(graph.name(v)).empty() && !whole[graph.op(forward).kind];
+      const bool in_layer = !layer_of(graph.name(v)).empty() && !whole[graph.op(forward).kind] &&
+                            !(dynamic_ && is_expert(graph, v));
       copy.add_kernels(v, made, [&](OpWork work) { return same ? work : changed(work, in_layer); });
       if (in_layer && !same && in_layers_ != precision_)
         copy.builder().add_kernel(made, {.traffic = converted(graph, v), .precision = precision_});

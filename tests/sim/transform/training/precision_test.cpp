@@ -218,13 +218,16 @@ TEST_CASE("fp8: a gradient is converted by rows and by columns, once for its two
 }
 
 // 10 rows of 10 numbers, 3.5 bytes each, and 50 weights, 5 each.
-TEST_CASE("fp8 with dynamic scaling: weights are converted, too") {
+TEST_CASE("fp8 with dynamic scaling: weights are converted, too; experts stay in bf16") {
   OpGraphBuilder b;
-  const OpId layer = b.add_op({.name = "h_0/mlp"});
-  b.add_kernel(layer, {.flops = 1000, .matrix = {MatrixKind::product, 1, 0, 5, 10}});
+  for (const char* name : {"h_0/mlp", "h_0/mlp/expert_0"})
+    b.add_kernel(b.add_op({.name = name}),
+                 {.flops = 1000, .matrix = {MatrixKind::product, 1, 0, 5, 10}});
   const Values dynamic{{"to", "fp8"}, {"conversions", "dynamic"}};
   const OpGraph made = apply("precision", std::move(b).build(), dynamic).graph;
   CHECK(made.kernels(OpId{0})[1].traffic == 600_B);
+  REQUIRE(made.kernels(OpId{1}).size() == 1);
+  CHECK(made.kernels(OpId{1})[0].precision == Precision::bf16);
 }
 
 TEST_CASE("fp16: half of activations and gradients, a half copy of weights and its cast") {
