@@ -40,8 +40,9 @@ class BookedMemory {
   bool weights_fit(OpId v, DeviceId d) const {
     return devices_[d].fits(weights_to_place(v), Bytes{});
   }
-  /// The memory that must be free on `d`, besides what is booked there, for `v` to start there.
-  Bytes need(OpId v, DeviceId d) const { return weights_to_place(v) + wanted(v, d); }
+  /// `v` has no room on `d` while less is free there, until its group is placed or a copy of an
+  /// input is there. Without what is reserved for other groups, which may be freed before.
+  Bytes need(OpId v, DeviceId d) const { return weights_to_place(v) + live_need(v, d); }
   bool is_free(Bytes need, DeviceId d) const {
     return devices_[d].weights + devices_[d].live + need <= devices_[d].limit;
   }
