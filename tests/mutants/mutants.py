@@ -8,8 +8,8 @@ mutants.py --list: without building, lists changes whose old text does not occur
 
 mutants.py BUILD --random N [--seed S] [FOLDER...]: N random changes (random_mutants.py), in equal numbers from sim, placers,
 traces and scenarios, or from each FOLDER, such as sim/pipeline. All are compiled into one program, where an environment
-variable chooses one; those that do not compile are left out. A change is tried with the test files of its top folder that
-reach it, the nearest first, until one fails or hangs. UNREACHED: none reaches it. The last lines are the score of each
+variable chooses one; those that do not compile are left out. A change is tried with the test cases of its top folder that
+reach it, the quickest first, until one fails or hangs. UNREACHED: none reaches it. The last lines are the score of each
 folder. Survivors need a review: equivalent mutants are listed in equivalent.txt, with the reason.
 
 The checkout is not modified. The changed file is in BUILD/mutants; only its compilation (in a unity build, that of its
@@ -219,27 +219,34 @@ def try_random(build, given):
     drawn = [change for module in modules for change in random_mutants.draw(ROOT, module, each * 5 // 4, given.seed)
              if name_of(change) not in left_out]
     program, changes = compiled(build, drawn)
-    reach, used = {}, {}  # by test file: the changes that it reaches; how long it takes
+    cases, reach, used = {}, {}, {}  # by test file: its test cases; by those: the changes that they reach; how long they take
 
-    def run(test, environment, limit):
+    def arguments(case):
+        return [program, f"--source-file=*/{case[0]}", f"--first={case[1]}", f"--last={case[1]}", "--abort-after=1"]
+
+    def run(case, environment, limit):
         started = time.monotonic()
         try:
-            done = subprocess.run([program, f"--source-file=*/{test}", "--abort-after=1"], stdout=subprocess.DEVNULL,
-                                  stderr=subprocess.DEVNULL, env=os.environ | environment, timeout=limit)
+            done = subprocess.run(arguments(case), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=os.environ | environment,
+                                  timeout=limit)
         except subprocess.TimeoutExpired:
             return False
-        used.setdefault(test, time.monotonic() - started)
+        used.setdefault(case, time.monotonic() - started)
         return done.returncode == 0
 
     def reached(test):
-        if test not in reach:
-            path = os.path.join(build.scratch, "reached")
-            open(path, "w").close()
-            passed = run(test, {"BAECHI_MUTANTS_REACHED": path}, TIME_LIMIT_S)
-            reach[test] = set(map(int, open(path))) if passed else set()
-            if not passed:
-                print(f"{test} fails without a change: it is left out", flush=True)
-        return reach[test]
+        if test not in cases:
+            told = subprocess.run([program, f"--source-file=*/{test}", "--count"], check=True, text=True, stdout=subprocess.PIPE)
+            cases[test] = [(test, k + 1) for k in range(int(told.stdout.split()[-1]))]
+        for case in cases[test]:
+            if case not in reach:
+                path = os.path.join(build.scratch, "reached")
+                open(path, "w").close()
+                passed = run(case, {"BAECHI_MUTANTS_REACHED": path}, TIME_LIMIT_S)
+                reach[case] = set(map(int, open(path))) if passed else set()
+                if not passed:
+                    print(f"test case {case[1]} of {test} fails without a change: it is left out", flush=True)
+        return cases[test]
 
     noticed, tried = dict.fromkeys(modules, 0), dict.fromkeys(modules, 0)
     for change in changes:
@@ -247,11 +254,12 @@ def try_random(build, given):
         if tried[module] == each:
             continue
         tried[module] += 1
-        tests = [test for test in random_mutants.test_files(ROOT, change["file"]) if change["number"] in reached(test)]
-        by = next((test for test in tests if not run(test, {"BAECHI_MUTANT": str(change["number"])}, 20 + 10 * used[test])), "")
+        tests = sorted((case for test in random_mutants.test_files(ROOT, change["file"]) for case in reached(test)
+                        if change["number"] in reach[case]), key=lambda case: used[case])
+        by = next((case for case in tests if not run(case, {"BAECHI_MUTANT": str(change["number"])}, 20 + 10 * used[case])), "")
         noticed[module] += by != ""
         print(f"{'noticed  ' if by else 'SURVIVED ' if tests else 'UNREACHED'} {change['file']}:{change['lines'][0]}: "
-              f"{change['why']}: {change['old']}{' | ' + by if by else ''}", flush=True)
+              f"{change['why']}: {change['old']}{' | ' + by[0] if by else ''}", flush=True)
     for module in modules:
         print(f"{module}: {noticed[module]} of {tried[module]} noticed")
     return sum(tried.values()) - sum(noticed.values())

@@ -155,12 +155,10 @@ def with_changes(root, file, changes):
 
 
 def test_files(root, file):
-    """Test files of the top folder of `file`, those next to it first."""
+    """Test files of the top folder of `file`."""
     module = file.split("/")[0]
-    near = os.path.splitext(file)[0].split("/")
     found = []
     for top in [module] + (["checker"] if module == "sim" else []):
         for folder, _, names in os.walk(os.path.join(root, "tests", top)):
             found += [os.path.relpath(os.path.join(folder, name), root) for name in names if name.endswith("_test.cpp")]
-    common = lambda test: len(os.path.commonprefix([near, os.path.splitext(test)[0].removesuffix("_test").split("/")[1:]]))
-    return sorted(found, key=lambda test: (-common(test), test))
+    return sorted(found)
