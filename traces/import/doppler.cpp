@@ -98,7 +98,8 @@ class DopplerReader {
     for (std::string_view rest = line.text; !rest.empty();) {
       const std::size_t end = rest.find(',');
       const std::string_view item = trimmed(rest.substr(0, end));
-      const FilePosition place{line.number, static_cast<std::size_t>(item.data() - begin) + 1};
+      const char* const at = item.empty() ? rest.data() : item.data();
+      const FilePosition place{line.number, static_cast<std::size_t>(at - begin) + 1};
       if (const auto n = parse_number<std::int64_t>(item); n && *n >= 0)
         all.push_back({*n, place});
       else if (!item.empty() || end != std::string_view::npos)

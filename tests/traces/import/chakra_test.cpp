@@ -44,12 +44,14 @@ TEST_SUITE("chakra") {
   TEST_CASE("a dependency on a node that the file does not have is a warning with both ids") {
     const TemporaryFolder folder;
     folder.write("miss.json", R"({"schema": "1.0", "workload_graph": [
-        {"Id": 4, "Name": "a", "NodeType": 4, "runtime": 1},
-        {"Id": 5, "Name": "b", "NodeType": 4, "runtime": 1, "data_deps": [4, 9]}]})");
+        {"Id": 5, "Name": "b", "NodeType": 4, "runtime": 1, "data_deps": [4, 9]},
+        {"Id": 4, "Name": "a", "NodeType": 4, "runtime": 10000000000}]})");
     const Trace trace = imported(folder.file("miss.json"), "chakra");
     CHECK(has_note(trace,
                    "warning: 1 dependencies on nodes that the file does not have are taken "
                    "as met; the first: node 5 waits for node 9"));
+    CHECK(trace.graph.name(OpId{0}) == "a.4");
+    CHECK(trace.graph.op(OpId{0}).compute == 10'000s);
   }
 
   // Three ranks: all are in group "0", which takes 1024 bytes, the first two before in group "1".
@@ -217,7 +219,18 @@ TEST_SUITE("tensorflow") {
     CHECK(output(g, "x") == Bytes{16 * 8 * 2});  // halves
     CHECK(g.num_groups() == 1);
     CHECK(op_named(g, "w").group == op_named(g, "product").group);
-    CHECK(imported(seed("tensorflow/small.pb"), "").graph.num_edges() == 1);
+    const OpGraph binary = imported(seed("tensorflow/small.pb"), "").graph;
+    CHECK(binary.num_edges() == 1);
+    // A SavedModel: version 1, and a meta graph with the graph.
+    const auto field_2 = [](const std::string& bytes) {
+      return std::string{'\x12', static_cast<char>(bytes.size() % 128 + 128),
+                         static_cast<char>(bytes.size() / 128)} +
+             bytes;
+    };
+    TextFile saved("saved_model.pb",
+                   "\x08\x01" + field_2(field_2(read_file(seed("tensorflow/small.pb")))),
+                   Content::any);
+    CHECK(read_trace(saved, "").graph.num_ops() == binary.num_ops());
   }
 
   TEST_CASE("an op's output type may differ from its input type") {

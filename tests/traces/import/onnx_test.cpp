@@ -217,6 +217,19 @@ TEST_SUITE("onnx") {
         CHECK(out.at(i).values == y.values);
       }
       CHECK(onnx::is_known(node));
+      // With any input of another rank, unknown or absent there is an answer without a negative
+      // side.
+      const auto scalar = info_of("i64[]{-1}"), row = info_of("i64[2]{0,-1}"),
+                 unknown = info_of("f32?");
+      for (const onnx::TensorInfo*& input : in)
+        for (const onnx::TensorInfo* other :
+             {&scalar, &row, &unknown, static_cast<const onnx::TensorInfo*>(nullptr)}) {
+          const auto* const right = std::exchange(input, other);
+          for (const onnx::TensorInfo& t : onnx::infer(node, in, node.integer("opset", 18)))
+            CHECK((!t.shape ||
+                   std::ranges::all_of(*t.shape, [](std::int64_t side) { return side >= 0; })));
+          input = right;
+        }
       if (columns.size() < 4) continue;
       const bool absent = node.integer("absent", 0) == 1;  // output 0
       const auto work = onnx::work_of(node, in, {absent ? nullptr : &out[0], &out[1]});
@@ -224,6 +237,21 @@ TEST_SUITE("onnx") {
         CHECK_FALSE(work);
       else
         CHECK(work.value().flops == parse_number<std::int64_t>(columns[3].substr(1)).value());
+    }
+    // The elements of 256 numbers are known, those of 257 are not.
+    for (const std::int64_t count : {256, 257}) {
+      const auto whole = [](std::int64_t n) { return info_of(fmt::format("i64[]{{{}}}", n)); };
+      const auto first = whole(0), end = whole(count), step = whole(1);
+      const auto range = onnx::infer(node_of("Range"), {&first, &end, &step}, 18)[0];
+      CHECK(range.values.has_value() == (count == 256));
+      const auto dims = info_of(fmt::format("i64[1]{{{}}}", count)),
+                 left = info_of(fmt::format("i64[1]{{{}}}", count - 1));
+      CHECK(onnx::infer(node_of("ConstantOfShape"), {&dims}, 18)[0].values.has_value() ==
+            (count == 256));
+      const auto most = onnx::infer(node_of("ConstantOfShape"), {&left}, 18)[0];
+      if (most.values)
+        CHECK(onnx::infer(node_of("Concat axis=0"), {&most, &dims}, 18)[0].values.has_value() ==
+              (count == 256));
     }
     CHECK(onnx::multiplies_unknown({.op_type = "GroupQueryAttention"}));
     CHECK_FALSE(onnx::multiplies_unknown({.op_type = "QLinearMatMul"}));

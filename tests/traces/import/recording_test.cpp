@@ -99,6 +99,7 @@ TEST_SUITE("recordings") {
   TEST_CASE("a training step on a GPU has the graph of its calls") {
     const Trace trace = layer(read_file((recordings() / "layer.kineto.json").string()));
     const OpGraph& g = trace.graph;
+    CHECK(trace.name == "layer");
     CHECK(names(g) == std::set<std::string>{"input_1", "linear_1", "relu_1", "sum_1",
                                             "relu_1_grad_ones_like", "relu_1_grad", "linear_1_grad",
                                             "linear_1_grad_2", "linear_1_update",
@@ -603,8 +604,9 @@ TEST_SUITE("recordings") {
     };
     const Elements left = view(0, {4, 3}, {6, 1}), right = view(3, {4, 3}, {6, 1});
     CHECK(left == Elements{{0, 3}, {6, 9}, {12, 15}, {18, 21}});
-    CHECK(view(0, {3, 4}, {1, 6}) == left);               // transposed
-    CHECK(view(0, {2, 4, 3}, {0, 6, 1}) == left);         // expanded
+    CHECK(view(0, {3, 4}, {1, 6}) == left);        // transposed
+    CHECK(view(0, {2, 4, 3}, {0, 6, 1}) == left);  // expanded
+    CHECK(view(0, {1 << 30, 4}, {0, 1}) == Elements{{0, 4}});
     CHECK(view(6, {2, 6}, {6, 1}) == Elements{{6, 18}});  // whole rows are one range
     CHECK_FALSE(overlap(left, right));
     CHECK(overlap(left, view(6, {2, 6}, {6, 1})));
