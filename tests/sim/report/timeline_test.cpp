@@ -150,25 +150,25 @@ Json drawn(const OpGraph& graph, const DeviceModel* model, std::size_t most = 10
 
 TEST_SUITE_BEGIN("roofline");
 
-const DeviceModel plain_device{.name = "plain",
-                               .arithmetic = in_every_format({.peak = {1e12}}),
-                               .bandwidth = {1e11},
-                               .launch = 1us,
-                               .source = "",
-                               .fitted = ""};
+const DeviceModel launching_device{.name = "plain",
+                                   .arithmetic = in_every_format({.peak = {1e12}}),
+                                   .bandwidth = {1e11},
+                                   .launch = 1us,
+                                   .source = "",
+                                   .fitted = ""};
 
 TEST_CASE("ops and layers with their work and time, the longest first, under the roof") {
-  const Json r = drawn(one_module(), &plain_device);
+  const Json r = drawn(one_module(), &launching_device);
   CHECK(r["roofs"] ==
         Json::parse(R"([{"device": "plain", "bandwidth": 1e11, "peaks": {"fp32": 1e12}}])"));
   CHECK(r["ops"] == Json::parse(R"([["conv", 8e6, 1e5, 9000, 0], ["relu", 1e5, 6e5, 7000, 1]])"));
   CHECK(r["layers"] == Json::parse(R"([["layer1", 8.1e6, 7e5, 16000]])"));  // 9 + 7 us
-  CHECK(drawn(one_module(), &plain_device, 1)["ops"].size() == 1);
+  CHECK(drawn(one_module(), &launching_device, 1)["ops"].size() == 1);
 }
 
 TEST_CASE("without a model there is no roof, without work no plot") {
   const Json r = drawn(one_module(), nullptr);
   CHECK(r["roofs"].empty());
   CHECK(r["ops"][0] == Json::parse(R"(["conv", 8e6, 1e5, 9000, -1])"));
-  CHECK(drawn(one_tensor_two_readers(), &plain_device).is_null());
+  CHECK(drawn(one_tensor_two_readers(), &launching_device).is_null());
 }

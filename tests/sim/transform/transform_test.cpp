@@ -52,7 +52,7 @@ OpGraph lettered(std::initializer_list<std::string_view> edges, std::string_view
   for (const std::string_view e : edges) last = std::max({last, e[0], e[1]});
   for (char c = 'a'; c <= last; ++c) {
     const OpId v = g.add_op({.name = std::string(1, c), .compute = 1ns, .temporary = 1_B});
-    if (!holds(lone, c)) g.colocate(v, "group");
+    if (lone.find(c) == lone.npos) g.colocate(v, "group");
   }
   for (const std::string_view e : edges)
     g.add_edge(g.add_tensor(OpId{static_cast<std::uint32_t>(e[0] - 'a')}, 10_B),
