@@ -75,7 +75,7 @@ TEST_CASE("where there is no GPU, the harness says so") {
   const auto [code, text] = run_harness("good.plan -o run --warm-up 0 --passes 1 --rounds 1");
   if (code != 77) return;  // here is one
   // Before it, "failed: process: ...", as in the folder's failed.txt.
-  CHECK(testing::holds(text, "\nskipped: no usable NVIDIA GPU: "));
+  CHECK(baechi::testing::holds(text, "\nskipped: no usable NVIDIA GPU: "));
 }
 #endif
 
