@@ -226,7 +226,6 @@ TEST_CASE("fp8 with dynamic scaling: weights are converted, too; experts stay in
   const Values dynamic{{"to", "fp8"}, {"conversions", "dynamic"}};
   const OpGraph made = apply("precision", std::move(b).build(), dynamic).graph;
   CHECK(made.kernels(OpId{0})[1].traffic == 600_B);
-  REQUIRE(made.kernels(OpId{1}).size() == 1);
   CHECK(made.kernels(OpId{1})[0].precision == Precision::bf16);
 }
 
