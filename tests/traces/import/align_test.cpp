@@ -176,7 +176,8 @@ TEST_SUITE("pytorch formulas") {
     CHECK(names("aten::f(Tensor a, int[2] b=[1, 2], *, Tensor(a!) out) -> (Tensor, Tensor)") ==
           "a b out! ");
     CHECK(names("aten::f() -> Tensor").empty());
-    for (const char* none : {"", "aten::f(Tensor a)", "aten::f -> Tensor", " -> f(Tensor a)"})
+    for (const char* none :
+         {"", "aten::f(Tensor a)", "aten::f -> Tensor", " -> f(Tensor a)", "aten::f( -> Tensor"})
       CHECK(names(none).empty());
   }
 }

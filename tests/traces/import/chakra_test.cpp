@@ -107,6 +107,8 @@ TEST_SUITE("chakra") {
     };
     CHECK(untimed(R"("node_type": 7, "comm_type": 0, "comm_size": 8)").first ==
           "g 'g.1': its partners are in other files");
+    CHECK(untimed(R"("node_type": 7, "comm_type": 0)").ops == 1);
+    CHECK(untimed(R"("node_type": 7, "comm_size": 8)").ops == 1);
     CHECK(untimed(R"("node_type": 4)").ops == 1);
     CHECK(untimed(R"("node_type": 4, "num_ops": 5)").ops == 0);
     CHECK(untimed(R"("node_type": 4, "duration_micros": 5)").ops == 0);

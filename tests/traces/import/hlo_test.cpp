@@ -267,10 +267,13 @@ module @f {
 }
 ENTRY %main (a: f8e4m3fn[64,64]) -> bf16[64,64] {
   %a = f8e4m3fn[64,64]{1,0} parameter(0)
+  %b = bf16[64,64]{1,0} parameter(1)
+  %mixed = bf16[64,64]{1,0} dot(%a, %b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
   ROOT %f = bf16[64,64]{1,0} fusion(%a), kind=kOutput, calls=%inner
 }
 )");
     CHECK(g.work(*g.find("f")).precision == Precision::fp8);
+    CHECK(g.work(*g.find("mixed")).precision == Precision::bf16);  // the wider operand's
   }
 
   TEST_CASE("HLO: the flops and traffic of each kind of instruction") {

@@ -317,6 +317,8 @@ TEST_SUITE("onnx") {
     const auto x = info_of("f32[2,3]"), empty = info_of("f32[0,3]");
     const onnx::TensorInfo unknown;
     CHECK_FALSE(onnx::work_of({.op_type = "Relu"}, {&unknown}, {&unknown}));
+    CHECK_FALSE(onnx::work_of({.op_type = "MatMul"}, {&unknown, &x}, {&x}));
+    CHECK_FALSE(onnx::work_of({.op_type = "MatMul"}, {&x, &unknown}, {&x}));
     CHECK(onnx::work_of({.op_type = "Relu"}, {&empty}, {&empty}));  // an op without work is known
     CHECK(onnx::work_of({.op_type = "Relu"}, {&x}, {&x})->flops == 6);
     const auto eight = of_type(17, {4, 4}), sixteen = of_type(16, {4, 4});
