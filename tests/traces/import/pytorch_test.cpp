@@ -137,18 +137,6 @@ TEST_SUITE("pytorch") {
     CHECK_NOTHROW(place("m_topo", "variant=pytorch,uniform=false", ample.problem));
   }
 
-  TEST_CASE("the op that became ready first is started first") {
-    //   a(10) -> x, b(5) -> y, one device: x is ready at 10, y at 15, and y has the lower id.
-    const Case test(graph_of("a10; b5; y5; a -1> x5; b -1> y"), 1);
-    const OpId early = test.graph.find("y").value();
-    const OpId late = test.graph.find("x").value();
-    REQUIRE(early < late);
-    const Placement standard = place("m_etf", "", test.problem);
-    CHECK(standard.priority[early] > standard.priority[late]);
-    const Placement pytorch = place("m_etf", "variant=pytorch", test.problem);
-    CHECK(pytorch.priority[early] < pytorch.priority[late]);
-  }
-
   TEST_CASE("m_sct accepts favourites up to 0.5") {
     // Neither of two equal readers can be preferred: x is 1/2 on both edges.
     const Case test(two_readers(), 2);
