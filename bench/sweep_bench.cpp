@@ -20,11 +20,10 @@ std::string seeds(int count) {
 /// A sweep of 200 points over one graph, with two cheap placers and m_etf, on two threads. An item
 /// is a point.
 static void sweep(benchmark::State& state) {
-  const std::string text =
-      scenario(state.range(0), "least_loaded, m_topo, m_etf",
-               "cluster.memory_fraction: [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0], "
-               "cluster.devices.count: [2, 3, 4, 6, 8], "
-               "cluster.link.bandwidth: [1 GB/s, 2 GB/s, 6 GB/s, 12 GB/s]");
+  const std::string text = scenario(state.range(0), "least_loaded, m_topo, m_etf",
+                                    "cluster.memory_fraction: [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, "
+                                    "0.8, 0.9, 1.0], cluster.devices.count: [2, 3, 4, 6, 8], "
+                                    "cluster.link.bandwidth: [1 GB/s, 2 GB/s, 6 GB/s, 12 GB/s]");
   for (auto _ : state) {
     const Sweep sweep = sweep_of(text);
     const Results results = run(sweep, all_runs(sweep), {.threads = 2});

@@ -96,9 +96,8 @@ Report ranking_report(const CompetitionResult& result, const std::string& placer
 
 std::string score_rule(const CompetitionResult& result) {
   return fmt::format(
-      "score: geometric mean of step time / best known over {} instances, where failures "
-      "count as {:g} and ratios are capped at it; placers with failures rank below the "
-      "others\n",
+      "score: geometric mean of step time / best known over {} instances, where failures count as "
+      "{:g} and ratios are capped at it; placers with failures rank below the others\n",
       result.instances, failure_ratio);
 }
 
@@ -237,8 +236,8 @@ void add_arena(CLI::App& app, Verb& chosen) {
   add_value(*verb, "--instances", arguments->competition.folder, "DIR",
             "Folder with instances/*.yaml and known.json [scenarios/arena]");
   add_value(*verb, "--hidden", arguments->competition.hidden, "SEED",
-            "Use random instances of this seed instead of the arena's; the quick placers "
-            "run on them, too")
+            "Use random instances of this seed instead of the arena's; the quick placers run on "
+            "them, too")
       ->check(is_seed());
   add_value(*verb, "-o,--out,--output", arguments->competition.output, "FOLDER",
             "Write the ranking and each instance to FOLDER/report.html; with --hidden also the "

@@ -143,11 +143,9 @@ void add_fit(CLI::App& app, Verb& chosen) {
   const auto [verb, a] = add_verb(
       app, chosen, "fit", "Say whether a model fits on GPUs, how fast it runs, and by which means",
       answer_fit);
-  add_argument(
-      *verb, "MODEL", a->model,
-      "A model (Qwen/Qwen2.5-7B; 'baechi list models'), a generator (llama:size=3-8b), both "
-      "with options, config.json of Hugging Face, a GGUF "
-      "file, or a graph file");
+  add_argument(*verb, "MODEL", a->model,
+               "A model (Qwen/Qwen2.5-7B; 'baechi list models'), a generator (llama:size=3-8b), "
+               "both with options, config.json of Hugging Face, a GGUF file, or a graph file");
   const auto add = [verb](const char* name, std::string& text, const char* type, const char* help) {
     return add_value(*verb, name, text, type, help);
   };

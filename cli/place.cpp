@@ -450,12 +450,11 @@ void add_place(CLI::App& app, Verb& chosen) {
   verb->add_option("-o,--output", arguments->output,
                    "Write the placement to FILE if the placer finds one")
       ->type_name("FILE");
-  verb->add_option(
-          "--export", arguments->exported,
-          "Format of FILE: accelerate (a device_map of whole modules), pipelining (split "
-          "points, devices and schedule for torch.distributed.pipelining), llamacpp, vllm or "
-          "megatron (arguments for whole layers), deepspeed (a configuration) or json (a placement "
-          "file) [json]")
+  verb->add_option("--export", arguments->exported,
+                   "Format of FILE: accelerate (a device_map of whole modules), pipelining (split "
+                   "points, devices and schedule for torch.distributed.pipelining), llamacpp, vllm "
+                   "or megatron (arguments for whole layers), deepspeed (a configuration) or json "
+                   "(a placement file) [json]")
       ->type_name("NAME")
       ->check(one_of<ExportFormat>());
   verb->add_option("--reserve", arguments->reserve,

@@ -157,12 +157,11 @@ std::string check_text(const SimulatedPlan& plan, const Machines& machines) {
   const std::ptrdiff_t fullest = &plan.fullest() - plan.stages.data();
   const Bytes peak = plan.fullest().peak, memory = machines.memory();
   const bool fits = fits_devices(plan, machines);
-  const std::string scarce = fits && peak + machines.reserve > memory
-                                 ? fmt::format(
-                                       ", and leaves less than the reserve of {} for the "
-                                       "framework's runtime",
-                                       to_text(machines.reserve))
-                                 : "";
+  const std::string scarce =
+      fits && peak + machines.reserve > memory
+          ? fmt::format(", and leaves less than the reserve of {} for the framework's runtime",
+                        to_text(machines.reserve))
+          : "";
   return fmt::format("{}: stage {} needs {} of {}{}\n{}", fits ? "fits" : red("does not fit"),
                      fullest, to_text(peak), to_text(memory), scarce, stages_text(plan));
 }
@@ -193,13 +192,12 @@ std::string none_fits_text(const PlanFindings& found) {
 std::string plan_text(const PlanFindings& found, bool check) {
   const PlanAnswer& answer = found.answer;
   const Machines& machines = found.machines;
-  const std::string reserve =
-      check || machines.reserve == Bytes{}
-          ? ""
-          : fmt::format(
-                "reserve      {} of each device, which plans leave free for the framework's "
-                "runtime (--reserve)\n",
-                to_text(machines.reserve));
+  const std::string reserve = check || machines.reserve == Bytes{}
+                                  ? ""
+                                  : fmt::format(
+                                        "reserve      {} of each device, which plans leave free "
+                                        "for the framework's runtime (--reserve)\n",
+                                        to_text(machines.reserve));
   return fmt::format(
       "{}\n{}\n{}times of {}: {}\n{}",
       answer.fastest.empty() ? none_fits_text(found) : report_of(answer.fastest, found).table(),
@@ -280,11 +278,11 @@ void add_plan(CLI::App& app, Verb& chosen) {
   const auto [verb, a] =
       add_verb(app, chosen, "plan",
                "Find how the kinds of parallelism train a model fastest, or check one plan", plan);
-  add_argument(*verb, "MODEL", a->model,
-               "A generator of a model, with options: gpt:num_hidden_layers=96,hidden_size=12288; "
-               "gpt, gpt2, bert, transformer, llama, moe and hybrid divide theirs among ranks of "
-               "tensor parallelism, too; a model ('baechi list models') or config.json of Hugging "
-               "Face");
+  add_argument(
+      *verb, "MODEL", a->model,
+      "A generator of a model, with options: gpt:num_hidden_layers=96,hidden_size=12288; gpt, "
+      "gpt2, bert, transformer, llama, moe and hybrid divide theirs among ranks of tensor "
+      "parallelism, too; a model ('baechi list models') or config.json of Hugging Face");
   add_number(*verb, "--batch", a->batch, std::int64_t{1}, std::int64_t{1} << 40,
              "Samples of a step, over all replicas (needed)");
   add_value(*verb, "--nodes", a->nodes, "KIND",
@@ -298,8 +296,8 @@ void add_plan(CLI::App& app, Verb& chosen) {
   PlanSpace& space = a->space;
   space.zero.clear();
   list("--tensor", space.tensor, "N,...",
-       "Ranks of tensor parallelism to try [the divisors of a node's devices that divide the "
-       "model evenly]");
+       "Ranks of tensor parallelism to try [the divisors of a node's devices that divide the model "
+       "evenly]");
   list("--sequence", a->sequence, "WORD,...",
        "Whether these ranks share the tokens between their products: off, on, auto (both) [off]")
       ->check(CLI::IsMember({"off", "on", "auto"}));
@@ -323,8 +321,8 @@ void add_plan(CLI::App& app, Verb& chosen) {
        "gradients (2), also weights (3) [0,1,2,3; 3 with --fsdp]")
       ->check(CLI::Range(0, 3));
   list("--fsdp", space.group, "N,...",
-       "Replicas of a group that divide what ZeRO divides; groups add up their gradients [0: "
-       "all replicas are one group]");
+       "Replicas of a group that divide what ZeRO divides; groups add up their gradients [0: all "
+       "replicas are one group]");
   for (const char* name :
        {"--tensor", "--context", "--expert", "--pipeline", "--virtual", "--micro-batch"})
     verb->get_option(name)->check(CLI::PositiveNumber);
@@ -344,8 +342,8 @@ void add_plan(CLI::App& app, Verb& chosen) {
   add_value(*verb, "--memory", a->cluster.memory, "SIZE",
             "Memory of each device, such as '8 GiB' [memory of its kind]");
   add_value(*verb, "--reserve", a->reserve, "SIZE",
-            "Memory of each device that plans leave free for the framework's runtime; "
-            "--check only says whether it is free [1 GiB; 0 on devices of less than 4 GiB]");
+            "Memory of each device that plans leave free for the framework's runtime; --check only "
+            "says whether it is free [1 GiB; 0 on devices of less than 4 GiB]");
   CLI::Option* scenario =
       add_value(*verb, "--scenario", a->cluster.scenario, "FILE",
                 "Take the cluster from this scenario, in place of --nodes and --devices")

@@ -99,10 +99,9 @@ void add_report(CLI::App& app, Verb& chosen) {
   const auto [verb, flags] = add_verb(
       app, chosen, "report", "Write report.html again from the results in a folder", write_report);
   add_argument(*verb, "DIR", flags->folder, "A folder that 'baechi run' wrote");
-  CLI::Option* plots =
-      verb->add_flag("--plots", flags->plots,
-                     "Also write the data of charts and steps to DIR/plots/*.csv, and draw them as "
-                     "SVG and PDF with matplotlib");
+  CLI::Option* plots = verb->add_flag("--plots", flags->plots,
+                                      "Also write the data of charts and steps to DIR/plots/*.csv, "
+                                      "and draw them as SVG and PDF with matplotlib");
   add_repeated(*verb, "--step", flags->steps, "ID",
                "Plot the step of run ID (column id of results.csv; one that the report can draw) "
                "instead of each graph's fastest; may be repeated")
@@ -130,8 +129,8 @@ void add_compare(CLI::App& app, Verb& chosen) {
   add_value(*verb, "--replicate", arguments->replicate, "KEY",
             "Swept key whose values are replicates of a graph, such as graph.seed");
   add_value(*verb, "-o", arguments->out, "FOLDER",
-            "Write performance profiles of step time and placing time to this folder: CSV, "
-            "and SVG and PDF by matplotlib");
+            "Write performance profiles of step time and placing time to this folder: CSV, and SVG "
+            "and PDF by matplotlib");
   add_format(*verb, arguments->format, {"table", "json", "latex"});
   verb->footer(
       "A point is a graph, a cluster and an engine. Placers are compared at equal points: equal\n"

@@ -208,8 +208,7 @@ std::optional<std::string> refusal(const PlacerEntry& entry, const OpGraph& grap
   if (entry.one_lane)
     return fmt::format(
         "{0} cannot place this graph: it has lanes or collectives, but {0} supports only devices "
-        "that run "
-        "one op at a time",
+        "that run one op at a time",
         entry.name);
   if (entry.any_collective) return std::nullopt;
   for (const Collective& c : graph.collectives())

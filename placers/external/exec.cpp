@@ -156,10 +156,9 @@ class Exec final : public Placer {
       failed(persistent_ ? "ended, or wrote an empty line, in place of an answer"
                          : "wrote nothing to its standard output");
     if (is_cut_off(run.out))
-      failed(
-          fmt::format("its answer is cut off: {} bytes that begin with '{{' and do not end with "
-                      "'}}'",
-                      run.out.size()));
+      failed(fmt::format(
+          "its answer is cut off: {} bytes that begin with '{{' and do not end with '}}'",
+          run.out.size()));
     const std::string where = fmt::format("output of {}", path_);
     try {
       Placement result = parse_placement(run.out, where, p.graph, p.cluster.num_devices(), id);

@@ -92,10 +92,9 @@ class PlacementReader {
       if (key == "prefetch") result_.prefetch = value.whole();
     });
     if (is_object && !identified)
-      file_.mistake(
-          start,
-          "an answer of a persistent program repeats the problem's \"id\", so that a late "
-          "line is not taken for it");
+      file_.mistake(start,
+                    "an answer of a persistent program repeats the problem's \"id\", so that a "
+                    "late line is not taken for it");
     if (is_object && !placement_at && !infeasible)
       file_.mistake(start, "a placement needs a key 'placement'");
     if (placement_at) check_complete(*placement_at);

@@ -181,10 +181,9 @@ std::string difference(const StagedPlan& plan, const PlannerInput& input,
   if (std::abs(rest) >= 1e-3)
     text +=
         fmt::format(", and {:.2f} % that replicas take whole micro-batches in turn", rest * 100.0);
-  return text + fmt::format(
-                    "; {} if a transfer holds both of its ends, {} if devices compute "
-                    "meanwhile",
-                    above(StageTransfers::together), above(StageTransfers::overlap));
+  return text +
+         fmt::format("; {} if a transfer holds both of its ends, {} if devices compute meanwhile",
+                     above(StageTransfers::together), above(StageTransfers::overlap));
 }
 
 }  // namespace

@@ -42,11 +42,10 @@ class Search final : public Placer {
                   "concurrent annealing chains, whatever the number of threads", 1))),
         evaluations_(static_cast<std::size_t>(
             o.get("evaluations", std::int64_t{20'000}, "of the objective, over all chains"))),
-        seconds_(o.get(
-            "seconds", 0.0,
-            "of real time, the portfolio's included, instead of evaluations; not reproducible; "
-            "0: no limit",
-            0.0, most_seconds)),
+        seconds_(o.get("seconds", 0.0,
+                       "of real time, the portfolio's included, instead of evaluations; not "
+                       "reproducible; 0: no limit",
+                       0.0, most_seconds)),
         trace_(o.path("trace", "CSV file for each placement better than all before it")) {
     constexpr std::size_t most_chains = 1024;
     if (chains_ > most_chains) o.mistake("chains", fmt::format("more than {}", most_chains));

@@ -396,9 +396,8 @@ std::string export_pipeline(const ExportTask& task, const Placement& placement) 
   const StepResult whole = task.experiment.step(placed).simulate();
   return fmt::format(
       "{} {} of {} modules between which PyTorch can cut, the longest {}, {} with {} "
-      "micro-batches: "
-      "{} per micro-batch; alone a step takes {}{}\n{}"
-      "not yet split by PyTorch: python3 -m baechi_torch run MODULE:FUNCTION {} tries it\n",
+      "micro-batches: {} per micro-batch; alone a step takes {}{}\n{}not yet split by PyTorch: "
+      "python3 -m baechi_torch run MODULE:FUNCTION {} tries it\n",
       cuts.first.size(), cuts.first.size() == 1 ? "stage" : "stages", modules.names.size(),
       to_text(cuts.longest), line->schedule, line->micro_batches, to_text(line->per_micro_batch),
       to_text(whole.makespan), price(task, placement, whole.makespan), condition, task.path);
@@ -463,11 +462,10 @@ void require_modules(const Experiment& experiment, ExportFormat format, const st
   if (format == ExportFormat::json || format == ExportFormat::accelerate ||
       format == ExportFormat::deepspeed || experiment.problem().graph.has_modules())
     return;
-  throw InputError(
-      fmt::format("{}: no op has a module of the model (key `module` of an op), so it cannot be "
-                  "exported by module: tools/baechi_torch.py and generators write it, if the model "
-                  "has inner modules",
-                  trace));
+  throw InputError(fmt::format(
+      "{}: no op has a module of the model (key `module` of an op), so it cannot be exported by "
+      "module: tools/baechi_torch.py and generators write it, if the model has inner modules",
+      trace));
 }
 
 std::string export_placement(ExportFormat format, const ExportTask& task,

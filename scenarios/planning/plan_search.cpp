@@ -246,8 +246,7 @@ std::string why_no_plan(const PlanSpace& space, std::int64_t devices, std::int64
   for (const ParallelPlan& plan : combinations(space, devices)) {
     if (plan.ranks() != devices)
       return fmt::format(
-          "{} ranks of tensor, context and pipeline parallelism do not divide {} "
-          "devices",
+          "{} ranks of tensor, context and pipeline parallelism do not divide {} devices",
           plan.ranks(), devices);
     if (std::string why = plan.mistake(batch); !why.empty()) return why;
   }

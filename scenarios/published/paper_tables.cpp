@@ -110,8 +110,7 @@ std::string calibration_note(const Paper& paper, const PaperResult& result) {
   if (paper.calibrations.empty()) return "";
   std::string text =
       "Calibrated on one number per model, the step time of one GPU at the smaller batch; devices "
-      "run "
-      "at this speed of their roofline:";
+      "run at this speed of their roofline:";
   for (const PaperCalibration& c : paper.calibrations)
     text += fmt::format(" {} {:.3f} ({} s)", c.name, result.speeds.at(c.name),
                         to_us(c.step_time) / 1e6);
@@ -162,8 +161,7 @@ std::string to_text(const Paper& paper, const PaperResult& result) {
 std::string to_markdown(const Paper& paper, const PaperResult& result) {
   std::string text = fmt::format(
       "# {}\n\nSource: {}. Each cell: published / ours (deviation). This page is written by "
-      "`baechi "
-      "paper {} --out DIR`.\n\n{}\n",
+      "`baechi paper {} --out DIR`.\n\n{}\n",
       paper.title, paper.source, paper.name, calibration_note(paper, result));
   for (std::size_t t = 0; t < paper.tables.size(); ++t) {
     const PaperTable& table = paper.tables[t];

@@ -158,16 +158,15 @@ NodeParts read_node_parts(Options& o) {
       o.get("count", std::int64_t{1}, "number of equal nodes", 1, std::int64_t{most_devices}));
   parts.kind =
       o.get("kind", "", "a node type of 'baechi list nodes'; other keys override its keys");
-  parts.devices = o.raw("devices",
-                        "{count, kind, memory, speed, name}: the devices of one node; required "
-                        "without a kind");
-  parts.link = o.raw("link",
-                     "{kind, bandwidth, latency}: between two devices of a node; with "
-                     "`wires`, of a single wire");
-  parts.wires =
-      o.raw("wires",
-            "a list of lists: number of wires between two devices of a node; without it each "
-            "device has `link` to all others, as with a switch");
+  parts.devices =
+      o.raw("devices",
+            "{count, kind, memory, speed, name}: the devices of one node; required without a kind");
+  parts.link = o.raw(
+      "link",
+      "{kind, bandwidth, latency}: between two devices of a node; with `wires`, of a single wire");
+  parts.wires = o.raw("wires",
+                      "a list of lists: number of wires between two devices of a node; without it "
+                      "each device has `link` to all others, as with a switch");
   parts.unwired = o.raw("unwired", "{kind, bandwidth, latency}: between devices without a wire");
   parts.nics = static_cast<std::uint32_t>(o.get(
       "nics", std::int64_t{1}, "network interfaces, which the node's devices share", 1, most_nics));
@@ -309,8 +308,8 @@ ClusterParts read_parts(Options& o) {
   parts.fit = o.raw(
       "fit", "baechi, pytorch, or {variant, us_per_byte, intercept_us, factor}: transfer times");
   parts.nodes = o.raw("nodes",
-                      "{count, kind, devices, link, nics, network, ...}, or a list of such "
-                      "groups: machines that share network interfaces");
+                      "{count, kind, devices, link, nics, network, ...}, or a list of such groups: "
+                      "machines that share network interfaces");
   parts.collectives = o.raw("collectives",
                             "NAME, {model: NAME, option: value, ...} or {kind: NAME}: how long "
                             "collectives take [hierarchical]");

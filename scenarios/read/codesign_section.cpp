@@ -112,10 +112,9 @@ double read_clock(const Value& value) {
 
 CodesignChoice codesign_options(Options& o, Mistakes& mistakes) {
   CodesignChoice c;
-  c.areas =
-      o.path("areas",
-             "areas of the parts: a CSV with the columns part, size, area_um2, or PHAZE's list "
-             "of accelerators");
+  c.areas = o.path("areas",
+                   "areas of the parts: a CSV with the columns part, size, area_um2, or PHAZE's "
+                   "list of accelerators");
   if (const Value* v = o.raw("space",
                              "values of each of tensor_cores, vector_cores, width, depth, buffer: "
                              "every combination is an architecture"))

@@ -337,9 +337,7 @@ std::span<const TopKey> top_keys() {
       {"cluster", "devices and links, or the path of a file with such a section"},
       {"kinds",
        "types of devices and links in addition to those of 'baechi list devices': {devices: {NAME: "
-       "{...}}, "
-       "links: "
-       "{NAME: {...}}}, or the path of a file with such a section"},
+       "{...}}, links: {NAME: {...}}}, or the path of a file with such a section"},
       {"calibration",
        "measured costs of a machine, instead of modelled ones: a file of 'baechi validate "
        "calibrate', or a section"},
@@ -353,8 +351,7 @@ std::span<const TopKey> top_keys() {
       {"sweep", "dotted key: [value, ...]; every combination is a point"},
       {"codesign",
        "for 'baechi study codesign': which architecture of an accelerator trains the model "
-       "fastest; "
-       "`placers` may then be missing"},
+       "fastest; `placers` may then be missing"},
       {"report", "contents of the results"},
   };
   return keys;

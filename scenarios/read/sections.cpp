@@ -51,10 +51,9 @@ EngineOptions engine_options(Options& o) {
 
 ProfileChoice profile_options(Options& o) {
   ProfileChoice profile;
-  profile.error =
-      o.get("error", 0.0,
-            "op and transfer times that placers see have an error factor uniform in 1 +- "
-            "this, drawn per seed");
+  profile.error = o.get("error", 0.0,
+                        "op and transfer times that placers see have an error factor uniform in 1 "
+                        "+- this, drawn per seed");
   if (profile.error >= 1.0) o.mistake("error", "not below 1");
   profile.transfers = read_enum_unless<Transfers>(
       o, "transfers", "engine", "the value of engine.transfers that placers assume");
@@ -159,13 +158,12 @@ void need(const Value& section, std::string_view owner,
 
 std::vector<SectionKeys> section_keys() {
   std::vector<SectionKeys> all = cluster_section_keys();
-  all.push_back(
-      {"kinds.devices",
-       "entries NAME: {...}, with a base, or with peak, bandwidth and memory; an op of known work "
-       "takes launch + the longer of flops / (peak x efficiency) and traffic / (bandwidth x "
-       "bandwidth_efficiency)",
-       device_kind_options(),
-       {}});
+  all.push_back({"kinds.devices",
+                 "entries NAME: {...}, with a base, or with peak, bandwidth and memory; an op of "
+                 "known work takes launch + the longer of flops / (peak x efficiency) and traffic "
+                 "/ (bandwidth x bandwidth_efficiency)",
+                 device_kind_options(),
+                 {}});
   all.push_back({"kinds.links", "entries NAME: {...}", link_kind_options(), {"bandwidth"}});
   all.push_back(calibration_section_keys());
   all.insert(all.end(), {{"engine",

@@ -104,8 +104,8 @@ void append_profiles_and_pairs(std::string& out, const Comparison& comparison,
   for (const char* figure : figures)
     out += fmt::format("<div class=\"chart\"><canvas id=\"profile-{}\"></canvas></div>", figure);
   out +=
-      "</div>\n<p>Dolan and More (2002): of the points that any placer solves, the "
-      "share at which a placer is within a factor of the best one. The higher, the better.</p>\n"
+      "</div>\n<p>Dolan and More (2002): of the points that any placer solves, the share at which "
+      "a placer is within a factor of the best one. The higher, the better.</p>\n"
       "<h2>Pairs</h2>\n";
   append_summary(out, duel_matrix(comparison));
 }
@@ -155,9 +155,8 @@ std::string first_sentence(const Results& results, const Comparison& comparison)
 
 constexpr const char* colours_key =
     "<ul class=\"key\"><li><i class=\"best\"></i>fastest of its column</li><li><i "
-    "class=\"oom\"></i>"
-    "out of memory</li><li><i class=\"infeasible\"></i>the placer found nothing that fits</li><li>"
-    "<i class=\"error\"></i>error</li></ul>\n";
+    "class=\"oom\"></i>out of memory</li><li><i class=\"infeasible\"></i>the placer found nothing "
+    "that fits</li><li><i class=\"error\"></i>error</li></ul>\n";
 
 constexpr std::size_t most_cells = Overview::most_rows;  // of all tables: a page of a few megabytes
 
@@ -186,9 +185,9 @@ void append_steps(std::string& out, const Overview& overview) {
   out += fmt::format(
       "<h2>One step</h2>\n<p>Of {} of {} runs: underlined in the tables above, click there (with "
       "Shift for a second one) or choose here. `report: {{pictures: N}}` of the scenario draws "
-      "more, `baechi run --timelines "
-      "all` writes all as files for ui.perfetto.dev. The wheel zooms, dragging moves, a double "
-      "click shows all; neighbours too short to be seen are drawn together.</p>\n"
+      "more, `baechi run --timelines all` writes all as files for ui.perfetto.dev. The wheel "
+      "zooms, dragging moves, a double click shows all; neighbours too short to be seen are drawn "
+      "together.</p>\n"
       "<div id=\"steps\"></div>\n",
       overview.num_drawn(), overview.num_rows());
 }
@@ -255,8 +254,8 @@ std::string to_html(const Overview& overview) {
   const Comparison comparison = compare(contest, usual_tolerance);
   std::string out = page_head(name, first_sentence(results, comparison));
   out += fmt::format(
-      "{}<p>{} of {} runs, baechi {}, hash {}. Below each time: how far "
-      "it is above the lower bound, which no placement can beat.{}</p>\n",
+      "{}<p>{} of {} runs, baechi {}, hash {}. Below each time: how far it is above the lower "
+      "bound, which no placement can beat.{}</p>\n",
       colours_key, overview.num_rows(), results.planned, results.version, results.hash,
       left_out > 0 ? fmt::format(" <b>{} of the runs are not on this page, but in results.csv and "
                                  "results.sqlite.</b>",

@@ -252,13 +252,11 @@ void read_rows(Database& db, Results& results) {
   Statement rows(
       db,
       "SELECT r.id, r.key, r.scenario, r.graph, r.seed, placer, devices, memory_fraction, "
-      "memory_bytes, "
-      "transfers, status, value, lower_bound_us, placing_ms, peak_bytes, moved_bytes, "
-      "detail, measure, unit, weights_bytes, gradients_bytes, optimizer_state_bytes, "
+      "memory_bytes, transfers, status, value, lower_bound_us, placing_ms, peak_bytes, "
+      "moved_bytes, detail, measure, unit, weights_bytes, gradients_bytes, optimizer_state_bytes, "
       "activations_bytes, workspace_bytes, copies_bytes, busy, flops, traffic_bytes, "
       "flops_utilisation, busy_flops_utilisation, memory_utilisation, compute_bound, memory_bound, "
-      "launch_bound, placed_by, point "
-      "FROM runs r JOIN results USING (id) ORDER BY r.id");
+      "launch_bound, placed_by, point FROM runs r JOIN results USING (id) ORDER BY r.id");
   std::map<std::size_t, std::size_t> position;  // by id
   while (rows.next()) {
     results.rows.push_back(read_row(rows, results));
@@ -296,17 +294,14 @@ void read_rows(Database& db, Results& results) {
 
 void make_tables(Database& db, const ResultsHeader& header) {
   db.run(
-      "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT);"
-      "CREATE TABLE scenarios (id INTEGER PRIMARY KEY, name TEXT, path TEXT, text TEXT, sets TEXT);"
-      "CREATE TABLE graphs (id INTEGER PRIMARY KEY, name TEXT, label TEXT, hash TEXT, ops INTEGER, "
-      "edges INTEGER, source TEXT, format TEXT, op_names TEXT, batch INTEGER);"
-      "CREATE TABLE axes (id INTEGER PRIMARY KEY, key TEXT);"
-      "CREATE TABLE runs (id INTEGER PRIMARY KEY, key TEXT, scenario INTEGER, graph INTEGER, "
-      "seed TEXT);"
-      "CREATE TABLE run_axes (id INTEGER, axis INTEGER, value TEXT);"
-      "CREATE TABLE facts (id INTEGER, name TEXT, value REAL);"
-      "CREATE TABLE placements (id INTEGER PRIMARY KEY, devices BLOB);"
-      "CREATE TABLE pictures (id INTEGER PRIMARY KEY, step TEXT)");
+      "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT);CREATE TABLE scenarios (id INTEGER "
+      "PRIMARY KEY, name TEXT, path TEXT, text TEXT, sets TEXT);CREATE TABLE graphs (id INTEGER "
+      "PRIMARY KEY, name TEXT, label TEXT, hash TEXT, ops INTEGER, edges INTEGER, source TEXT, "
+      "format TEXT, op_names TEXT, batch INTEGER);CREATE TABLE axes (id INTEGER PRIMARY KEY, key "
+      "TEXT);CREATE TABLE runs (id INTEGER PRIMARY KEY, key TEXT, scenario INTEGER, graph INTEGER, "
+      "seed TEXT);CREATE TABLE run_axes (id INTEGER, axis INTEGER, value TEXT);CREATE TABLE facts "
+      "(id INTEGER, name TEXT, value REAL);CREATE TABLE placements (id INTEGER PRIMARY KEY, "
+      "devices BLOB);CREATE TABLE pictures (id INTEGER PRIMARY KEY, step TEXT)");
   db.run(fmt::format("CREATE TABLE results ({})", column_definitions(header)));
 }
 

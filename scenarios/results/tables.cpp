@@ -386,9 +386,8 @@ Summary utilisation_table(const Results& results, const UsedRuns& runs) {
   }
   summary.note =
       "Fractions over all devices of the cluster. Busy: of the step in which they run ops. Of "
-      "peak, "
-      "of bandwidth: of what they could do in the step by their data sheets; while busy: in busy "
-      "time. Bound by: what decides the time of the ops, by their share of it.";
+      "peak, of bandwidth: of what they could do in the step by their data sheets; while busy: in "
+      "busy time. Bound by: what decides the time of the ops, by their share of it.";
   if (runs.all > runs.shown.size())
     summary.note +=
         fmt::format(" The first {} of {} runs; results.csv has all.", runs.shown.size(), runs.all);

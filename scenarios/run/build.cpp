@@ -63,10 +63,10 @@ std::shared_ptr<const Transform> on_cluster(const TransformChoice& choice,
 void check_order(const TransformChoice& choice, std::span<const TransformChoice> before) {
   for (const TransformChoice& earlier : before)
     if (choice.transform->devices() > 1 && earlier.transform->devices() > 1)
-      throw InputError(fmt::format(
-          "{}transforms: '{}' and '{}' both simulate all replicas, or homes, on devices of "
-          "their own: one of them can",
-          at(choice.where), earlier.name, choice.name));
+      throw InputError(
+          fmt::format("{}transforms: '{}' and '{}' both simulate all replicas, or homes, on "
+                      "devices of their own: one of them can",
+                      at(choice.where), earlier.name, choice.name));
   for (const TransformChoice& earlier : before)
     if (choice.use == TransformUse::placed && choice.name == earlier.name &&
         choice.name != "what_if")
@@ -88,10 +88,10 @@ void check_devices(const TransformChoice& choice, const ClusterChoice& cluster) 
   for (const DeviceChoice& group : cluster.devices) devices += group.count;
   if (const std::int64_t needed = choice.transform->devices();
       needed > static_cast<std::int64_t>(devices))
-    throw InputError(fmt::format(
-        "{}transforms: '{}' needs {} devices, one for each replica, and the cluster has {} "
-        "(simulate: one needs those of one replica)",
-        at(choice.where), choice.name, needed, devices));
+    throw InputError(
+        fmt::format("{}transforms: '{}' needs {} devices, one for each replica, and the cluster "
+                    "has {} (simulate: one needs those of one replica)",
+                    at(choice.where), choice.name, needed, devices));
 }
 
 bool computes(const DeviceChoice& d) {
@@ -185,11 +185,10 @@ OpGraph on_kind(const OpGraph& graph, const std::string& kind) {
           "--kind: {}{}", no_such_device(kind, known),
           own.empty() ? "" : fmt::format(", and the trace has {}", fmt::join(own, ", "))));
     throw InputError(
-        own.empty()
-            ? fmt::format("--kind: '{}': the trace has one time per op, for every kind, and does "
-                          "not state the ops' work, of which others would follow",
-                          kind)
-            : fmt::format("--kind: {}", not_one_of(kind, own)));
+        own.empty() ? fmt::format("--kind: '{}': the trace has one time per op, for every kind, "
+                                  "and does not state the ops' work, of which others would follow",
+                                  kind)
+                    : fmt::format("--kind: {}", not_one_of(kind, own)));
   }
   if (place == own.end())
     return graph.with_times(own.empty() ? kind : own.front(),
@@ -213,20 +212,19 @@ void require_times(const Trace& trace, const ClusterChoice& cluster, std::string
       trace.times_elsewhere ? " (option kineto of the importer pytorch: the file with its times)"
                             : "";
   if (!trace.graph.has_work())
-    throw InputError(fmt::format(
-        "{}: no op has a time, and none gives its work, from which a time could be computed: give "
-        "measured times{}",
-        source, hint));
+    throw InputError(
+        fmt::format("{}: no op has a time, and none gives its work, from which a time could be "
+                    "computed: give measured times{}",
+                    source, hint));
   for (const DeviceChoice& d : cluster.devices) {
     if (d.model != nullptr || (d.kind.empty() && !trace.times_elsewhere) || !computes(d)) continue;
     throw InputError(
-        d.kind.empty()
-            ? fmt::format("{}: no op has a time: give measured times{}, or the type of the devices "
-                          "(--kind, 'kind' in a scenario) for times by its roofline, such as h100 "
-                          "('baechi list devices' lists all)",
-                          source, hint)
-            : fmt::format("{}: no op has a time, and {}", source,
-                          no_such_device(d.kind, built_in_devices().devices)));
+        d.kind.empty() ? fmt::format("{}: no op has a time: give measured times{}, or the type of "
+                                     "the devices (--kind, 'kind' in a scenario) for times by its "
+                                     "roofline, such as h100 ('baechi list devices' lists all)",
+                                     source, hint)
+                       : fmt::format("{}: no op has a time, and {}", source,
+                                     no_such_device(d.kind, built_in_devices().devices)));
   }
 }
 
@@ -356,10 +354,10 @@ void check_engine(const PreparedGraph& graph, const Cluster& cluster, const Engi
   const auto step =
       after_placing(graph, {.device = IdVector<OpId, DeviceId>(graph.step->num_ops(), DeviceId{})});
   if ((step ? step->graph : *graph.step).plain()) return;
-  throw InputError(fmt::format(
-      "semantics baechi does not support lanes and collectives, and {} has them (semantics "
-      "event does)",
-      graph.step->plain() ? "the step that the transforms make" : "the graph"));
+  throw InputError(
+      fmt::format("semantics baechi does not support lanes and collectives, and {} has them "
+                  "(semantics event does)",
+                  graph.step->plain() ? "the step that the transforms make" : "the graph"));
 }
 
 Placement expand(Placement placement, const PreparedGraph& graph) {
@@ -463,12 +461,12 @@ void require_generator(const std::string& text) {
     known.push_back(model.name);
     if (model.name.starts_with(name)) longer.push_back(model.name);
   }
-  throw InputError(fmt::format(
-      "{}: neither a file, a generator nor a known model{} ('baechi list generators' and 'baechi "
-      "list models' list these)",
-      text,
-      longer.empty() ? did_you_mean(name, known)
-                     : fmt::format(" (did you mean {}?)", fmt::join(longer, ", "))));
+  throw InputError(
+      fmt::format("{}: neither a file, a generator nor a known model{} ('baechi list generators' "
+                  "and 'baechi list models' list these)",
+                  text,
+                  longer.empty() ? did_you_mean(name, known)
+                                 : fmt::format(" (did you mean {}?)", fmt::join(longer, ", "))));
 }
 
 std::optional<Trace> load_generator_words(const std::string& text) {

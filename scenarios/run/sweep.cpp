@@ -134,10 +134,8 @@ class SweepMaker {
       const ScenarioFile& file = parts_.files[f];
       const std::size_t runs = file.num_points() * file.runs_per_point();
       if (file.num_points() > 0 && file.codesign && file.placers.empty())
-        mistakes_.add(
-            fmt::format("{}: it needs 'placers' (its section 'codesign' is for 'baechi "
-                        "codesign')",
-                        file.path));
+        mistakes_.add(fmt::format(
+            "{}: it needs 'placers' (its section 'codesign' is for 'baechi codesign')", file.path));
       if (next.run + runs > most_runs)
         return mistakes_.add(fmt::format("{}: more than {} runs", file.path, most_runs));
       parts_.starts.push_back(next);

@@ -92,8 +92,7 @@ class CoreTasks {
   InputError unknown(OpId v, std::string_view why) const {
     return InputError(
         fmt::format("op '{}' of kind {}: {} (known: Linear, Attention, FusedAttention and vector "
-                    "ops, in graphs "
-                    "with one op per layer)",
+                    "ops, in graphs with one op per layer)",
                     graph_.name(v), graph_.kind(v), why));
   }
 

@@ -101,10 +101,9 @@ std::shared_ptr<const CollectiveModel> make_line(Options& o) {
   options.loss = o.get("loss", 0.0, "the bandwidth of n ranks is bandwidth / (1 + loss / n)", -1.0);
   options.wire = o.get("wire", Bandwidth{},
                        "instead: bandwidth of a ring, times the rings of the node's wires");
-  options.part = o.get("part", options.part,
-                       "of an all_reduce's time that a reduce_scatter, an all_gather or an "
-                       "all_to_all takes",
-                       0.0);
+  options.part = o.get(
+      "part", options.part,
+      "of an all_reduce's time that a reduce_scatter, an all_gather or an all_to_all takes", 0.0);
   if (const Options::Value* ranks =
           o.raw("ranks", "{N: {latency, bandwidth}}: measured values of N ranks"))
     options.ranks = read_ranks(*ranks);

@@ -159,8 +159,7 @@ class GraphmlParser {
     has_graph_ = true;
     if (attribute(attributes, "edgedefault", "directed") != "directed")
       refuse(
-          "the graph is undirected, but an operator graph is directed "
-          "(edgedefault=\"directed\")");
+          "the graph is undirected, but an operator graph is directed (edgedefault=\"directed\")");
   }
 
   /// Appends the text of the current element, without that of nested elements, to `text`.

@@ -204,10 +204,9 @@ void OpGraphBuilder::check_collectives() const {
       if (member[v])
         mistakes.add(fmt::format("graph: '{}' is a member of a collective twice", name(v)));
       if (ops_[v].compute != Duration::zero())
-        mistakes.add(
-            fmt::format("graph: '{}' is a member of a collective, whose time counts: it "
-                        "has no time of its own",
-                        name(v)));
+        mistakes.add(fmt::format(
+            "graph: '{}' is a member of a collective, whose time counts: it has no time of its own",
+            name(v)));
       member[v] = true;
     }
   }

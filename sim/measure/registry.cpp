@@ -89,10 +89,9 @@ class PipelineMeasure final : public Measure {
     options_.micro_batches = static_cast<std::size_t>(
         o.get("micro_batches", std::int64_t{8},
               "how many go through the pipeline; a list: one row each", 1, most));
-    options_.recompute =
-        o.get("recompute", options_.recompute,
-              "activation checkpointing: a stage keeps only its inputs and repeats "
-              "its forward pass");
+    options_.recompute = o.get(
+        "recompute", options_.recompute,
+        "activation checkpointing: a stage keeps only its inputs and repeats its forward pass");
   }
 
   void check(const Problem& step, std::span<const std::shared_ptr<const Transform>> transforms,

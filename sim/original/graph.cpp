@@ -17,16 +17,15 @@ void require_uniform(const Cluster& cluster) {
   for (const DeviceId d : cluster.devices()) {
     const Device& device = cluster.device(d);
     if (device.kind != cluster.device(first).kind || device.speed != cluster.device(first).speed)
-      mistakes.add(
-          fmt::format("the original Baechi knows one kind and speed of device, but '{}' and "
-                      "'{}' differ",
-                      cluster.device(first).name, device.name));
+      mistakes.add(fmt::format(
+          "the original Baechi knows one kind and speed of device, but '{}' and '{}' differ",
+          cluster.device(first).name, device.name));
     for (const DeviceId to : cluster.devices()) {
       if (links_differ || to == d || cluster.link(d, to) == cluster.link(first, second)) continue;
       links_differ = true;
       mistakes.add(
-          fmt::format("the original Baechi knows one link for all pairs of devices, but "
-                      "'{}' -> '{}' differs from '{}' -> '{}'",
+          fmt::format("the original Baechi knows one link for all pairs of devices, but '{}' -> "
+                      "'{}' differs from '{}' -> '{}'",
                       device.name, cluster.device(to).name, cluster.device(first).name,
                       cluster.device(second).name));
     }

@@ -218,8 +218,7 @@ std::string reason(const PipelineResult& r, const ScheduleEntry& schedule, bool 
         100.0 * r.bubble);
   if (schedule.flushes)
     return fmt::format(
-        "stages compute nothing for {:.1f} % of the time, as the pipeline fills and "
-        "drains",
+        "stages compute nothing for {:.1f} % of the time, as the pipeline fills and drains",
         100.0 * r.bubble);
   if (!r.in_line) return "devices feed each other, and wait";
   if (!overlap)

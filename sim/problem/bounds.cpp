@@ -90,10 +90,8 @@ std::string held_text(const OpGraph& graph, Bytes held, std::size_t devices, Byt
   const std::string what =
       weights == held
           ? fmt::format("weights need {}", to_text(held))
-          : fmt::format(
-                "a training step holds {} (weights {}, gradients {}, "
-                "optimizer state {})",
-                to_text(held), to_text(weights), to_text(gradients), to_text(optimizer));
+          : fmt::format("a training step holds {} (weights {}, gradients {}, optimizer state {})",
+                        to_text(held), to_text(weights), to_text(gradients), to_text(optimizer));
   return fmt::format("{}, all {} devices together have {}", what, devices, to_text(all));
 }
 

@@ -420,10 +420,9 @@ Trace TraceReader::read() {
   file_.finish();
   first_tensor_ = {};
   trace.graph = build_graph(std::move(builder_), path_);
-  note_count(
-      trace.notes, left_out_,
-      "warning: {} times are left out: nobody measures ops of this source, and version 1.0.0 "
-      "wrote times of its roofline. The ops' work gives times (--kind)");
+  note_count(trace.notes, left_out_,
+             "warning: {} times are left out: nobody measures ops of this source, and version "
+             "1.0.0 wrote times of its roofline. The ops' work gives times (--kind)");
   return trace;
 }
 

@@ -34,9 +34,8 @@ Kernels read_kernel_words(Options& options, bool tf1) {
       "how a framework's kernels compute the model, as its file in scenarios/frameworks/ says: "
       "words with + between, or a mapping: fuse_modules, fuse_relu, split_backward, copy_sums, "
       "colocate_gradients, eager, fused_optimizer, saved_inputs, torch, megatron, "
-      "unfused_attention, "
-      "attention_output_copy, unpad_tokens, unbalanced_context, unfused_loss, metrics, "
-      "packed_sequence, internlm, recompute_norm, unfused_rope, grouped_gemm, "
+      "unfused_attention, attention_output_copy, unpad_tokens, unbalanced_context, unfused_loss, "
+      "metrics, packed_sequence, internlm, recompute_norm, unfused_rope, grouped_gemm, "
       "weighted_activation, unfused_expert_bias, unfused_clamp, dispatch_once");
   Kernels k;
   const auto flag = [&](const char* key, bool& value, std::string_view help) {
@@ -95,8 +94,8 @@ Kernels read_kernel_words(Options& options, bool tf1) {
   if (grouped != "auto") k.grouped_gemm = grouped == "true";
   k.weighted_activation =
       o.get("weighted_activation", false,
-            "experts apply a token's weights where they activate, as "
-            "Megatron-LM's do from core 0.13 on; else the sum behind them does");
+            "experts apply a token's weights where they activate, as Megatron-LM's do from core "
+            "0.13 on; else the sum behind them does");
   k.unfused_expert_bias = o.get("unfused_expert_bias", false,
                                 "grouped experts add the last bias operation by operation");
   k.unfused_clamp =

@@ -274,11 +274,10 @@ class Questions {
       rate.sample();
     }
     const double after = median(samples_of(*machine_, watch));
-    return {
-        std::abs(after / before - 1) <= 0.02,
-        text("a GEMM takes %.4f times as long after 4 s of GEMMs on all devices; SM clock %u to "
-             "%u MHz",
-             after / before, rate.lowest(), rate.highest())};
+    return {std::abs(after / before - 1) <= 0.02,
+            text("a GEMM takes %.4f times as long after 4 s of GEMMs on all devices; SM clock %u "
+                 "to %u MHz",
+                 after / before, rate.lowest(), rate.highest())};
   }
 
   Answer libraries() {

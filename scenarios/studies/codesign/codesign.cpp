@@ -120,10 +120,9 @@ AreaTable table_of_list(const std::vector<ListedAccelerator>& list, const std::s
 std::vector<ListedAccelerator> list_of_json(const std::string& text, const std::string& path) {
   const auto json = nlohmann::json::parse(text, nullptr, false);
   if (!json.is_array() || json.empty())
-    throw InputError(
-        fmt::format("{}: neither CSV with the columns part, size, area_um2 nor a JSON "
-                    "array of accelerators",
-                    path));
+    throw InputError(fmt::format(
+        "{}: neither CSV with the columns part, size, area_um2 nor a JSON array of accelerators",
+        path));
   std::vector<ListedAccelerator> list;
   for (const auto& entry : json) {
     const auto wrong = [&](const char* key) {
@@ -296,11 +295,10 @@ DesignList designs_within(const CodesignChoice& choice, const AreaTable& areas) 
               list.designs.push_back({design, *area});
           }
   if (list.designs.empty())
-    throw InputError(
-        fmt::format("{}codesign.space: none of its {} architectures has a known area "
-                    "from {:.4g} to {:.4g} mm2",
-                    at(choice.where), list.combinations, choice.least_area * list.limit / 1e6,
-                    list.limit / 1e6));
+    throw InputError(fmt::format(
+        "{}codesign.space: none of its {} architectures has a known area from {:.4g} to {:.4g} mm2",
+        at(choice.where), list.combinations, choice.least_area * list.limit / 1e6,
+        list.limit / 1e6));
   std::ranges::sort(list.designs, std::greater<>(),
                     [](const SizedDesign& d) { return std::pair(d.area, d.design); });
   return list;
@@ -336,10 +334,9 @@ CodesignResult codesign_of(const ScenarioFile& file, const Watch& watch) {
         fmt::format("{}: codesign takes one graph and one cluster, without a sweep", file.path));
   const GraphChoice& graph = file.graphs.front();
   if (!graph.generate)
-    throw InputError(
-        fmt::format("{}codesign needs a graph that is generated: plans choose its "
-                    "batch and its ranks",
-                    at(graph.where)));
+    throw InputError(fmt::format(
+        "{}codesign needs a graph that is generated: plans choose its batch and its ranks",
+        at(graph.where)));
   const TrainingJob job{
       .generator = graph.generate->name, .options = graph.generate->options, .batch = choice.batch};
   const ClusterChoice& devices = file.clusters.front();

@@ -10,13 +10,12 @@ namespace {
 class Fuse final : public Transform {
  public:
   explicit Fuse(Options& o)
-      : rules_{
-            .disjoint_paths = o.get("disjoint_paths", false,
-                                    "fuse a pair with other neighbours if no other path connects "
-                                    "the two"),
-            .allow_cycle =
-                o.get("allow_cycle", false, "fuse every pair; a resulting cycle is an error"),
-            .requeue = o.get("requeue", true, "retry pairs that may have become safe to fuse")} {
+      : rules_{.disjoint_paths =
+                   o.get("disjoint_paths", false,
+                         "fuse a pair with other neighbours if no other path connects the two"),
+               .allow_cycle =
+                   o.get("allow_cycle", false, "fuse every pair; a resulting cycle is an error"),
+               .requeue = o.get("requeue", true, "retry pairs that may have become safe to fuse")} {
     if (o.get("compat", false, "as the original's code, quirk by quirk")) {
       rules_.requeue = false;  // Q24
       workspace_ = Workspace::largest;

@@ -112,14 +112,13 @@ class DataParallel final : public Transform {
         o.get("simulate", {"one", "all"},
               "one replica, which represents all; or all, each on devices of its own in the "
               "cluster") == "all";
-    p.compress =
-        o.get("compress", p.compress,
-              "compression: fraction of the bytes that is sent, after an op that reads and "
-              "writes the gradients twice",
-              1e-6, 1.0);
-    p.fill = o.get("fill", p.fill,
-                   "rate at which an op copies gradients into their bucket before it is sent; 0: "
-                   "no copy");
+    p.compress = o.get("compress", p.compress,
+                       "compression: fraction of the bytes that is sent, after an op that reads "
+                       "and writes the gradients twice",
+                       1e-6, 1.0);
+    p.fill = o.get(
+        "fill", p.fill,
+        "rate at which an op copies gradients into their bucket before it is sent; 0: no copy");
     p.empty = o.get("empty", p.empty, "rate at which an op copies them back; 0: no copy");
     const bool copies = p.fill > Bandwidth{} || p.empty > Bandwidth{};
     if (copies && p.sends_each_pass())
@@ -127,11 +126,10 @@ class DataParallel final : public Transform {
                 "zero2 and zero3 keep shares of gradients, which 'fill' and 'empty' do not copy");
     if (copies && p.compress < 1.0)
       o.mistake("compress", "compression already copies the gradients: drop 'fill' and 'empty'");
-    p.before_sum =
-        o.get("before_sum", p.before_sum,
-              "bytes that an op moves in device memory per byte of gradients before they "
-              "are sent: FSDP's flat parameters concatenate, cast and divide them",
-              0.0, 100.0);
+    p.before_sum = o.get("before_sum", p.before_sum,
+                         "bytes that an op moves in device memory per byte of gradients before "
+                         "they are sent: FSDP's flat parameters concatenate, cast and divide them",
+                         0.0, 100.0);
     p.after_gather =
         o.get("after_gather", p.after_gather,
               "with mode zero3: the same per byte of weights after they are gathered", 0.0, 100.0);
@@ -148,29 +146,26 @@ class DataParallel final : public Transform {
     p.stateless = o.get("stateless", p.stateless,
                         "the optimizer has no state: in a graph that does not distinguish weights "
                         "from state, all bytes are weights");
-    p.servers =
-        o.get("servers", p.servers,
-              "parameter servers of mode ps, each with a link like a replica's; 0: as many as "
-              "replicas",
-              0, most);
-    p.sharing =
-        o.get("sharing", p.sharing,
-              "number of identical collectives, of devices that are not simulated, that use the "
-              "network of the same nodes concurrently",
-              1, most);
+    p.servers = o.get(
+        "servers", p.servers,
+        "parameter servers of mode ps, each with a link like a replica's; 0: as many as replicas",
+        0, most);
+    p.sharing = o.get("sharing", p.sharing,
+                      "number of identical collectives, of devices that are not simulated, that "
+                      "use the network of the same nodes concurrently",
+                      1, most);
     p.per_gradient = o.get(
         "per_gradient", p.per_gradient,
-        "framework time per op whose gradients go into a bucket, in which the device idles, "
-        "also with one replica: 15 us for PyTorch's DDP if its thread is the bottleneck, else "
-        "0");
+        "framework time per op whose gradients go into a bucket, in which the device idles, also "
+        "with one replica: 15 us for PyTorch's DDP if its thread is the bottleneck, else 0");
     p.group = o.get("group", p.group,
                     "hybrid sharding: size of the groups within which zero1, zero2 or zero3 shard; "
                     "groups all-reduce their gradients; 0: all replicas",
                     0, most);
-    p.expert = o.get("expert", p.expert,
-                     "expert parallelism: replicas over which experts, ops named */expert_*, are "
-                     "divided",
-                     1, most);
+    p.expert =
+        o.get("expert", p.expert,
+              "expert parallelism: replicas over which experts, ops named */expert_*, are divided",
+              1, most);
     if (p.group > 0 && (p.mode < Synchronisation::zero1 || p.replicas % p.group != 0))
       o.mistake("group", fmt::format("{} replicas in mode {} are not divided into groups of {}",
                                      p.replicas, to_text(p.mode), p.group));
@@ -199,8 +194,7 @@ class DataParallel final : public Transform {
   std::string no_pipeline(PipelineTraits pipeline) const override {
     if (options_.replicas > 1 && pipeline.bidirectional)
       return "data_parallel: this schedule reduces a chunk's gradients between its two devices, "
-             "and "
-             "not between replicas";
+             "and not between replicas";
     if (options_.replicas > 1 && options_.fill > Bandwidth{})
       return "data_parallel: 'fill' copies gradients in the update pass, after the buckets of a "
              "pipeline were sent";
@@ -222,11 +216,11 @@ void check(const OpGraph& graph, const DataParallelOptions& options) {
   const bool given = options.gradients > 0.0;
   const auto gradients = given ? assumed_gradients(graph, options.gradients) : gradients_of(graph);
   if (gradients.empty())
-    throw InputError(fmt::format(
-        "data_parallel: {}",
-        given ? "no backward op says which forward op with weights it differentiates"
-              : "no backward op passes gradients to an update op; 'gradients: 0.33' assumes this "
-                "fraction of the weights' bytes"));
+    throw InputError(
+        fmt::format("data_parallel: {}",
+                    given ? "no backward op says which forward op with weights it differentiates"
+                          : "no backward op passes gradients to an update op; 'gradients: 0.33' "
+                            "assumes this fraction of the weights' bytes"));
   if (options.shares_optimizer() == 1) return;
   if (persistent_of_one_kind(graph) && !options.stateless)
     throw InputError(fmt::format(

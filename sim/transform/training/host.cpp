@@ -115,18 +115,17 @@ class Host final : public Transform {
  public:
   explicit Host(Options& o) {
     using namespace std::chrono_literals;
-    launch_ = o.get("launch", Duration{6us},
-                    "host time per launch; with per: kernel, host_op of the device type if it has "
-                    "one");
+    launch_ =
+        o.get("launch", Duration{6us},
+              "host time per launch; with per: kernel, host_op of the device type if it has one");
     assumed_ = o.raw("launch", "") == nullptr;
     step_ = o.get("step", Duration{}, "host time before the first launch of a step");
     if (launch_ > 1min) o.mistake("launch", "a launch takes at most 60 s");
     if (step_ > 24h) o.mistake("step", "it takes at most 86400 s");
     per_ = read_enum(o, "per", LaunchPer::op, "the unit of a launch");
-    threads_ =
-        read_enum(o, "threads", HostThreads::device,
-                  "host threads that launch; in model parallelism one Python thread launches "
-                  "for all devices");
+    threads_ = read_enum(o, "threads", HostThreads::device,
+                         "host threads that launch; in model parallelism one Python thread "
+                         "launches for all devices");
     backward_thread_ =
         o.get("backward_thread", true,
               "a separate thread launches the backward pass, like PyTorch's autograd");

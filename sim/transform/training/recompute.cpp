@@ -233,10 +233,9 @@ class Recompute final : public Transform {
   explicit Recompute(Options& o)
       : keep_(KindWords::read(o, "keep", {}, "kinds of ops whose outputs are always kept")),
         last_(o.get("last", true, "also in the last segment, whose backward pass begins at once")),
-        from_host_(
-            o.get("from_host", false,
-                  "offload instead of recompute: dropped tensors are loaded from host memory, "
-                  "fully overlapped, in no time")) {
+        from_host_(o.get("from_host", false,
+                         "offload instead of recompute: dropped tensors are loaded from host "
+                         "memory, fully overlapped, in no time")) {
     const std::string segments = o.get("segments", "layer",
                                        "layer: ops whose names are equal up to the first part with "
                                        "a number; or N parts that write about equal bytes");

@@ -107,7 +107,10 @@ namespace {
 std::vector<Argument> tensors_of(std::string_view text) {
   std::vector<Argument> all;
   for (const auto word : parts(text, ' ')) {
-    TensorView t{.storage = 1, .elements = word == "-" ? 0 : 1, .element_bytes = 4};
+    TensorView t;
+    t.storage = 1;
+    t.elements = word == "-" ? 0 : 1;
+    t.element_bytes = 4;
     for (const auto side : parts(word == "-" ? "" : word, 'x')) {
       t.shape.push_back(parse_number<std::int64_t>(side).value());
       t.elements *= t.shape.back();
@@ -126,7 +129,8 @@ TEST_SUITE("pytorch formulas") {
       CAPTURE(line);
       if (line.starts_with('#')) continue;
       const auto columns = parts(line, '|');
-      Call call{.name = std::string(columns[0].substr(0, columns[0].find(' ')))};
+      Call call;
+      call.name = columns[0].substr(0, columns[0].find(' '));
       call.inputs = tensors_of(columns[1]);
       call.outputs = tensors_of(columns[2]);
       const OpWork work = work_of(call, Precision::tf32);

@@ -20,13 +20,12 @@ Attention with_kernels(const Expansion& e, Attention attention) {
 
 Recompute read_recompute(Options& o, const Expansion& e) {
   Recompute recompute;
-  std::string text =
-      o.get("recompute", "",
-            "what the backward pass recomputes (activation checkpointing), with + between: "
-            "operators (all of a block but attention's core and every second GEMM, as "
-            "torchtitan's selective checkpointing), or parts as Megatron-LM names them: core_attn, "
-            "mla_up_proj, mlp (in blocks without experts), moe_act (of grouped experts), "
-            "layernorm, shared_experts");
+  std::string text = o.get(
+      "recompute", "",
+      "what the backward pass recomputes (activation checkpointing), with + between: operators "
+      "(all of a block but attention's core and every second GEMM, as torchtitan's selective "
+      "checkpointing), or parts as Megatron-LM names them: core_attn, mla_up_proj, mlp (in blocks "
+      "without experts), moe_act (of grouped experts), layernorm, shared_experts");
   if (!text.empty() && e.level == Level::tf1)
     o.mistake("recompute", "TensorFlow 1 keeps what it computes; level module");
   while (!text.empty()) {

@@ -246,10 +246,9 @@ Trace make_gpt(Options& options) {
   Gpt s{.batch = e.batch};
   Config config(
       options, "gpt", "",
-      "bias (of products), use_qk_norm, position_embedding_type (learned; rotary; none, "
-      "such as ALiBi's), hidden_act (gelu; squared_relu, Nemotron-4's), "
-      "shared_expert_intermediate_size, capacity_factor (tokens an expert takes, over its "
-      "share if all took the same)");
+      "bias (of products), use_qk_norm, position_embedding_type (learned; rotary; none, such as "
+      "ALiBi's), hidden_act (gelu; squared_relu, Nemotron-4's), shared_expert_intermediate_size, "
+      "capacity_factor (tokens an expert takes, over its share if all took the same)");
   const auto extent = [&](const char* key, std::int64_t fallback, std::string_view help,
                           std::int64_t most = 10'000'000) {
     return read_extent(options, key, config.whole(key, fallback), help, most);

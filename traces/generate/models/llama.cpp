@@ -346,10 +346,10 @@ void read_latent(Options& o, Config& c, bool options, Decoder& s) {
                   "tokens that blocks see whose layer_types is sliding_attention, by default every "
                   "second one, with fused attention; 0: all",
                   true);
-  s.key_value_rank = read("kv_lora_rank",
-                          "features that keys and values of all heads are made "
-                          "from, as in DeepSeek-V2, with an option q_lora_rank of those that "
-                          "queries are from; 0: from the token");
+  s.key_value_rank =
+      read("kv_lora_rank",
+           "features that keys and values of all heads are made from, as in DeepSeek-V2, with an "
+           "option q_lora_rank of those that queries are from; 0: from the token");
   if (s.key_value_rank > 0) s.query_rank = read("q_lora_rank", "features that queries are from");
   s.turned = c.whole("qk_rope_head_dim", 64, 1, 100'000);
   if (s.key_value_rank > 0 && s.key_value_heads != s.heads)
@@ -394,11 +394,10 @@ void read_family(Config& c, Decoder& s) {
 constexpr std::string_view config_keys =
     "attention_bias (of all products), biases (of some: words such as q_proj), norm (rms; layer), "
     "mlp (gated; plain), parallel_attention (off; own_norms; shared_norm), post_norms, "
-    "position_embedding_type (rotary; learned; none), embedding_size, embedding_norm, "
-    "use_qk_norm, layer_types, lora_rank (two products of "
-    "this width beside others, which alone "
-    "are trained), lora_modules (all, or attention_qkv: beside those of queries, keys and values), "
-    "lora_dropout (of what they read)";
+    "position_embedding_type (rotary; learned; none), embedding_size, embedding_norm, use_qk_norm, "
+    "layer_types, lora_rank (two products of this width beside others, which alone are trained), "
+    "lora_modules (all, or attention_qkv: beside those of queries, keys and values), lora_dropout "
+    "(of what they read)";
 
 /// `moe`: the networks are experts, and the model has options for latent attention.
 Decoder read_shape(Options& o, Config& c, bool moe, const Expansion& e) {
@@ -457,9 +456,7 @@ Decoder read_shape(Options& o, Config& c, bool moe, const Expansion& e) {
          i = types.find("_attention", i + 1))
       s.windowed.push_back(i >= 7 && types.substr(i - 7, 7) == "sliding");
     if (s.windowed.empty())
-      o.mistake("config",
-                "layer_types: a list of full_attention and "
-                "sliding_attention");
+      o.mistake("config", "layer_types: a list of full_attention and sliding_attention");
     if (s.windowed.empty()) s.windowed.push_back(false);
   }
   s.inference = e.inference;
@@ -491,11 +488,10 @@ Trace make_moe(Options& options) {
   Expansion e = read_expansion(options, 1, Optimizer::adam, true, read_pass(options));
   Config config(
       options, "moe", "8x7b",
-      fmt::format("{}, head_dim, qk_rope_head_dim, intermediate_size (of blocks "
-                  "without experts), sparse_step (every how-manieth block has experts), "
-                  "shared_expert_intermediate_size, "
-                  "num_nextn_predict_layers, capacity_factor (tokens an expert takes, over its "
-                  "share if all took the same)",
+      fmt::format("{}, head_dim, qk_rope_head_dim, intermediate_size (of blocks without experts), "
+                  "sparse_step (every how-manieth block has experts), "
+                  "shared_expert_intermediate_size, num_nextn_predict_layers, capacity_factor "
+                  "(tokens an expert takes, over its share if all took the same)",
                   config_keys));
   read_inference(options, config, e.inference);
   Decoder s = read_shape(options, config, true, e);

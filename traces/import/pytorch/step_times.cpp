@@ -267,11 +267,10 @@ void Times::note(const Dataflow& flow, std::size_t calls, Trace& trace) const {
       fmt::format("times on the GPU: {} of {} of the step's kernels and copies; {} of {} ops "
                   "launched none and take no time",
                   to_text(sum), to_text(of_calls), on_host, run));
-  note_count(
-      trace.notes, kineto().overruns,
-      "{1}{0} kernels, copies or fills end after the next one of their stream began; {2} are "
-      "cut off",
-      100 * kineto().cut > kineto().device_time ? "warning: " : "", to_text(kineto().cut));
+  note_count(trace.notes, kineto().overruns,
+             "{1}{0} kernels, copies or fills end after the next one of their stream began; {2} "
+             "are cut off",
+             100 * kineto().cut > kineto().device_time ? "warning: " : "", to_text(kineto().cut));
   note_count(trace.notes, kineto().without_launch,
              "{} of {} kernels and copies have no recorded launch", kineto().device_events);
 }
