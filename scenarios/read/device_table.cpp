@@ -186,8 +186,8 @@ DeviceModel read_device_kind(Options& o) {
   DeviceModel model;
   o.get("base", "", "another type, defined above or built in, with defaults for missing keys");
   if (const Value* peak = o.raw("peak",
-                                "peak rate of the units that the kernels use; or by "
-                                "dtype, {fp32: 15.7 TFLOP/s, fp16: 125 TFLOP/s}"))
+                                "peak rate of the units that the kernels use; or by dtype, {fp32: "
+                                "15.7 TFLOP/s, fp16: 125 TFLOP/s}"))
     read_peak(*peak, model, o);
   model.bandwidth = o.get("bandwidth", Bandwidth{}, "of the device's memory");
   model.memory = o.get("memory", Bytes{}, "default of `cluster.devices.memory`");
@@ -222,30 +222,29 @@ DeviceModel read_device_kind(Options& o) {
   model.processors = o.get("processors", std::int64_t{0},
                            "SMs or CUs, for `products` and `attention`", 0, 1'000'000);
   if (const Value* products = o.raw("products",
-                                    "times of GEMMs by tiles and waves, by dtype "
-                                    "or {default: {...}}; instead of the roofline"))
+                                    "times of GEMMs by tiles and waves, by dtype or {default: "
+                                    "{...}}; instead of the roofline"))
     read_products(*products, model, o);
-  if (const Value* attention = o.raw("attention",
-                                     "times of fused attention in 16 bits by head size, {128: "
-                                     "{...}}; instead of the roofline; and decode: the share of "
-                                     "the bandwidth at which few tokens read a cache"))
+  if (const Value* attention = o.raw(
+          "attention",
+          "times of fused attention in 16 bits by head size, {128: {...}}; instead of the "
+          "roofline; and decode: the share of the bandwidth at which few tokens read a cache"))
     read_attention(*attention, model, o);
-  if (const Value* gemv = o.raw("gemv",
-                                "shares of the bandwidth at which products of at most 8 rows read "
-                                "weights of 16 bits and of 4, {fp16: 0.91, q4: 0.88}; and "
-                                "unpacked, the share of their speed that more rows keep where "
-                                "they unpack weights")) {
+  if (const Value* gemv =
+          o.raw("gemv",
+                "shares of the bandwidth at which products of at most 8 rows read weights of 16 "
+                "bits and of 4, {fp16: 0.91, q4: 0.88}; and unpacked, the share of their speed "
+                "that more rows keep where they unpack weights")) {
     Options shares = options_of(*gemv, "gemv", "");
     model.gemv.fp16 = shares.get("fp16", 0.0, "", 0.01, 1.0);
     model.gemv.q4 = shares.get("q4", model.gemv.fp16, "", 0.01, 1.0);
     model.gemv.unpacked = shares.get("unpacked", 1.0, "", 0.01, 1.0);
     shares.finish();
   }
-  const double clock =
-      o.get("clock", 1.0,
-            "share of the clock that products keep at the limit of power: of the one that "
-            "`sustained` says, where a base has a higher limit",
-            0.1, 1.0);
+  const double clock = o.get("clock", 1.0,
+                             "share of the clock that products keep at the limit of power: of the "
+                             "one that `sustained` says, where a base has a higher limit",
+                             0.1, 1.0);
   for (Arithmetic& a : model.arithmetic) a.products.sustained *= clock;
   const bool measured =
       !model.attention.empty() || std::ranges::any_of(model.arithmetic, [](const Arithmetic& a) {
@@ -253,9 +252,9 @@ DeviceModel read_device_kind(Options& o) {
       });
   if (measured && model.processors == 0)
     o.mistake("processors", "missing, with products or attention");
-  model.host_op = o.get("host_op", Duration{},
-                        "host time of the framework for an op; for the "
-                        "transform `host`, not in the op's time");
+  model.host_op =
+      o.get("host_op", Duration{},
+            "host time of the framework for an op; for the transform `host`, not in the op's time");
   model.host_step = o.get("host_step", Duration{}, "additional host time of a step");
   const std::pair<const char*, Duration> small[] = {
       {"launch", model.launch}, {"no_kernel", model.no_kernel}, {"host_op", model.host_op}};

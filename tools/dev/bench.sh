@@ -1,5 +1,5 @@
 # [FILTER]: the benchmarks of bench/README.md
-# --against REV [FILTER]: runs each benchmark of that revision and of this one in turn: ratios with their ranges
+# --against REV [FILTER]: that revision beside this one: ratios, and whether a U test tells them apart
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"; cd "$root"
 install bench
 build release
@@ -9,7 +9,8 @@ if [[ ${1:-} == --against ]]; then
   git worktree add --quiet --detach "$other/tree" "$2"
   (cd "$other/tree" && cmake --preset release >/dev/null)
   cmake --build "$other/tree/build/release" --target baechi_bench >&2
-  python3 bench/against.py build/release/baechi_bench "$other/tree/build/release/baechi_bench" "${@:3}"
+  /usr/bin/python3 /usr/share/benchmark/compare.py benchmarks "$other/tree/build/release/baechi_bench" \
+    build/release/baechi_bench --benchmark_repetitions=10 --benchmark_filter="${3:-.}"
   exit
 fi
 build/release/baechi_bench --benchmark_repetitions=5 --benchmark_report_aggregates_only \
