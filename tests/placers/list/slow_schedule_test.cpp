@@ -385,62 +385,61 @@ std::string text_of(const list::Schedule& found, const OpGraph& graph) {
 
 }  // namespace
 
-TEST_SUITE("list scheduler") {
-  TEST_CASE(
-      "random problems: the schedule is that of its definition, whether devices are known to be "
-      "equal or not") {
-    std::size_t stuck = 0;
-    constexpr list::MemoryMargin margins[] = {{},
-                                              {.spare = 1},
-                                              {.memory_share = 0.9, .spare = 2},
-                                              {.keep_all = true},
-                                              {.reserve = true},
-                                              {.keep_all = true, .reserve = true}};
-    for (std::uint64_t seed = 0; seed < 1400; ++seed) {
-      Random random(seed);
-      const bool ample = seed % 2 == 1;
-      const RandomProblem made({.ops = 2 + random.below(random.below(2) == 0 ? 12 : 30),
-                                .degree = 3,
-                                .reach = 5 + random.below(25)},
-                               (ample ? 4 : 1) + random.below(6), seed);
-      constexpr Transfers modes[] = {Transfers::sequential, Transfers::parallel, Transfers::duplex,
-                                     Transfers::shared, Transfers::staged};
-      const EngineOptions engine{.transfers = modes[random.below(5)],
-                                 .cache_tensors = random.below(2) == 0};
-      IdVector<OpId, OpId> favourite;
-      const bool favours = random.below(2) == 0;
-      for (const OpId v : made.graph.ops()) {
-        const auto out = made.graph.out_edges(v);
-        if (!favours) continue;
-        const auto which = random.below(static_cast<std::uint32_t>(out.size()) + 1);
-        favourite.push_back(which < out.size() ? made.graph.edge(out[which]).dst : none);
-      }
-      const Variant variant = random.below(4) == 0 ? Variant::pytorch : Variant::standard;
-      const list::MemoryMargin margin = margins[random.below(6)];
-      // What all ops take together, or a byte less; or a part, then exactly what was used, and a
-      // byte less.
-      const Bytes all = (margin.reserve ? 2.0 : 1.0) * peak_upper_bound(made.graph);
-      const std::uint32_t part = random.below(20);
-      Bytes memory = ample ? all - Bytes{part / 19} : (0.1 + 0.02 * part) * all;
-      for (const bool first : {true, false, false}) {
-        INFO("seed ", seed, ", memory ", memory.count);
-        Cluster cluster = made.cluster;
-        for (const DeviceId d : cluster.devices()) cluster.set_memory(d, memory);
-        const Problem problem{made.graph, cluster, made.costs, engine};
-        SlowSchedule slow(problem, favourite, variant, margin);
-        const std::string expected = slow.run();
-        const SecretCosts secret(made.costs);
-        for (const CostModel* costs :
-             {static_cast<const CostModel*>(&made.costs), static_cast<const CostModel*>(&secret)}) {
-          const Problem known{made.graph, cluster, *costs, engine};
-          CHECK(text_of(list::schedule(known, favourite, variant, margin), made.graph) == expected);
-        }
-        stuck += expected.starts_with("stuck");
-        if (ample) break;
-        memory = first ? slow.used() : memory - 1_B;
-      }
+TEST_SUITE_BEGIN("list scheduler");
+TEST_CASE(
+    "random problems: the schedule is that of its definition, whether devices are known to be "
+    "equal or not") {
+  std::size_t stuck = 0;
+  constexpr list::MemoryMargin margins[] = {{},
+                                            {.spare = 1},
+                                            {.memory_share = 0.9, .spare = 2},
+                                            {.keep_all = true},
+                                            {.reserve = true},
+                                            {.keep_all = true, .reserve = true}};
+  for (std::uint64_t seed = 0; seed < 1400; ++seed) {
+    Random random(seed);
+    const bool ample = seed % 2 == 1;
+    const RandomProblem made({.ops = 2 + random.below(random.below(2) == 0 ? 12 : 30),
+                              .degree = 3,
+                              .reach = 5 + random.below(25)},
+                             (ample ? 4 : 1) + random.below(6), seed);
+    constexpr Transfers modes[] = {Transfers::sequential, Transfers::parallel, Transfers::duplex,
+                                   Transfers::shared, Transfers::staged};
+    const EngineOptions engine{.transfers = modes[random.below(5)],
+                               .cache_tensors = random.below(2) == 0};
+    IdVector<OpId, OpId> favourite;
+    const bool favours = random.below(2) == 0;
+    for (const OpId v : made.graph.ops()) {
+      const auto out = made.graph.out_edges(v);
+      if (!favours) continue;
+      const auto which = random.below(static_cast<std::uint32_t>(out.size()) + 1);
+      favourite.push_back(which < out.size() ? made.graph.edge(out[which]).dst : none);
     }
-    CHECK(stuck > 300);
-    CHECK(stuck < 1200);
+    const Variant variant = random.below(4) == 0 ? Variant::pytorch : Variant::standard;
+    const list::MemoryMargin margin = margins[random.below(6)];
+    // What all ops take together, or a byte less; or a part, then exactly what was used, and a
+    // byte less.
+    const Bytes all = (margin.reserve ? 2.0 : 1.0) * peak_upper_bound(made.graph);
+    const std::uint32_t part = random.below(20);
+    Bytes memory = ample ? all - Bytes{part / 19} : (0.1 + 0.02 * part) * all;
+    for (const bool first : {true, false, false}) {
+      INFO("seed ", seed, ", memory ", memory.count);
+      Cluster cluster = made.cluster;
+      for (const DeviceId d : cluster.devices()) cluster.set_memory(d, memory);
+      const Problem problem{made.graph, cluster, made.costs, engine};
+      SlowSchedule slow(problem, favourite, variant, margin);
+      const std::string expected = slow.run();
+      const SecretCosts secret(made.costs);
+      for (const CostModel* costs :
+           {static_cast<const CostModel*>(&made.costs), static_cast<const CostModel*>(&secret)}) {
+        const Problem known{made.graph, cluster, *costs, engine};
+        CHECK(text_of(list::schedule(known, favourite, variant, margin), made.graph) == expected);
+      }
+      stuck += expected.starts_with("stuck");
+      if (ample) break;
+      memory = first ? slow.used() : memory - 1_B;
+    }
   }
+  CHECK(stuck > 300);
+  CHECK(stuck < 1200);
 }
