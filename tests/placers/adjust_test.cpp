@@ -1,5 +1,4 @@
 #include "placers/adjust.h"
-
 #include "placers/interface/registry.h"
 #include "tests/prelude.h"
 #include "tests/random_problems.h"

@@ -1,5 +1,4 @@
 #include "placers/whole_modules.h"
-
 #include "sim/error.h"
 #include "tests/prelude.h"
 

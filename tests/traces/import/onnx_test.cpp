@@ -272,8 +272,8 @@ TEST_CASE("a Constant node of floats is a weight of the node that reads it") {
   const Trace trace = read_trace(file, "onnx", options("onnx", {{"untimed", "zero"}}));
   CHECK(has_note(trace, "no rule for the shapes of MysteryAttention x1"));
   CHECK(has_note(trace,
-                 "warning: matmuls without a formula, or functions defined by the model, count "
-                 "as one flop per element: MysteryAttention x1"));
+                 "warning: matmuls without a formula, or functions defined by the model, count as "
+                 "one flop per element: MysteryAttention x1"));
   const OpGraph& g = trace.graph;
   REQUIRE(g.num_ops() == 3);  // x, the matmul, the unknown one
   CHECK(g.op(OpId{1}).persistent == Bytes{4 * 8 * 4});
@@ -308,8 +308,7 @@ TEST_CASE("a model with ops of unknown work is rejected unless the user accepts 
       trace.untimed.refuse("small.onnx", 11),
       "small.onnx: 2 of 11 ops have neither a time nor known work, so the step time would be too "
       "short; the first is MatMul 'fc': a shape is not known; give shapes, or count these ops as "
-      "zero: "
-      "option untimed=zero of the importer",
+      "zero: option untimed=zero of the importer",
       InputError);
   CHECK(imported(seed("onnx/small.onnx"), "onnx", {{"untimed", "zero"}}).untimed.accepted);
   const auto x = info_of("f32[2,3]"), empty = info_of("f32[0,3]");
