@@ -48,7 +48,8 @@ Predicted predicted(const std::string& name, const std::string& model,
         "[single]\ntransforms: [{}{}{}]\n",
         model, transforms, hosted ? "{host: {launch: 2 ms}}, " : "",
         changed ? fmt::format("{{what_if: [{{use: {}}}]}}", name) : "{what_if: []}");
-    const Scenario point = scenario_of(text).point(0);
+    const ScenarioFile file = scenario_of(text);
+    const Scenario point = file.point(0);
     const auto trace = std::make_shared<const Trace>(load_graph(point.graph));
     const auto costed = std::make_shared<const CostedGraph>(
         std::make_shared<const PreparedGraph>(
@@ -63,11 +64,11 @@ Predicted predicted(const std::string& name, const std::string& model,
 
 /// The rows of the verb what-if for a small model on one device, by name.
 std::map<std::string, WhatIfRow> rows_of(const std::vector<std::string>& rules) {
-  const Scenario point = scenario_of(
-                             "graph: {generate: vgg16, batch: 2}\nplacers: [single]\n"
-                             "cluster: {devices: {count: 1, kind: v100_pytorch}, "
-                             "link: {kind: ethernet_10g}}\n")
-                             .point(0);
+  const ScenarioFile file = scenario_of(
+      "graph: {generate: vgg16, batch: 2}\nplacers: [single]\n"
+      "cluster: {devices: {count: 1, kind: v100_pytorch}, "
+      "link: {kind: ethernet_10g}}\n");
+  const Scenario point = file.point(0);
   const auto trace = std::make_shared<const Trace>(load_graph(point.graph));
   std::map<std::string, WhatIfRow> rows;
   for (WhatIfRow& row : what_if_rows(what_if_questions(point, rules), trace, point))

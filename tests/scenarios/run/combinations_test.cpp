@@ -140,7 +140,8 @@ Outcome outcome(bool tensors, const std::string& list, const std::string& engine
       "transforms: [{}]\n",
       tensors ? "" : "kind: v100_pytorch, ", engine, list);
   try {
-    const Scenario point = scenario_of(text, {}, "x.yaml").point(0);
+    const ScenarioFile file = scenario_of(text, {}, "x.yaml");
+    const Scenario point = file.point(0);
     const auto graph = std::make_shared<const OpGraph>(four_layers(tensors));
     const auto costed = std::make_shared<const CostedGraph>(
         std::make_shared<const PreparedGraph>(prepare(graph, point.cluster, point.transforms)),
