@@ -125,6 +125,7 @@ module @f {
     %a9 = stablehlo.tanh %a : tensor<8x16xf32>
     return %a9 : tensor<8x16xf32>
   }
+}
 )");
   const OpGraph g = read_trace(file).graph;
   CHECK(g.num_ops() == 5);
@@ -463,5 +464,4 @@ TEST_CASE("StableHLO: attributes in either form, on one line or several; complex
   CHECK(g.work(*g.find("3")).traffic == Bytes{4 * 8 + 4 * 4});
   CHECK_FALSE(g.find("4"));  // an annotation moves nothing: its readers read its operand
   CHECK(g.in_edges(*g.find("3")).size() == 1);
-}
 }
