@@ -51,7 +51,7 @@ class FitTrials {
   const ClusterChoice& cluster_of(const FitVariant& v) const {
     return clusters_[v.vllm ? 2 : v.flash ? 1 : 0];
   }
-  /// Of a GPU's memory `limit`, for what no graph has.
+  /// The part of a GPU's memory `limit` that no op may take.
   Bytes reserve(const FitVariant& v, Bytes limit) const;
   Duration host_time(const FitVariant& v) const {
     return question_.model.writes ? cluster_of(v).devices.front().model->host_step : Duration{};
