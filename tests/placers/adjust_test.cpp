@@ -1,4 +1,5 @@
 #include "placers/adjust.h"
+
 #include "placers/interface/registry.h"
 #include "tests/prelude.h"
 #include "tests/random_problems.h"

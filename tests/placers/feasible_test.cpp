@@ -1,4 +1,5 @@
 #include "placers/feasible.h"
+
 #include "placers/list/schedule.h"
 #include "tests/placers/counted_costs.h"
 #include "tests/placers/place_by_name.h"

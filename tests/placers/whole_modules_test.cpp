@@ -1,4 +1,5 @@
 #include "placers/whole_modules.h"
+
 #include "sim/error.h"
 #include "tests/prelude.h"
 
