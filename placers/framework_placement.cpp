@@ -31,7 +31,8 @@ std::vector<std::string> words_of_command(const std::string& text) {
   char quote = 0;
   for (const char c : text) {
     const bool space = std::isspace(static_cast<unsigned char>(c)) != 0 || c == '\\' ||
-                       (c == '=' && inside && (words.back()[0] == '-' || words.back()[0] == 'V'));
+                       (c == '=' && inside &&
+                        std::string_view("-CV").find(words.back()[0]) != std::string_view::npos);
     inside = inside && (quote != 0 || !space);
     if (quote == 0 && space) continue;
     if (!std::exchange(inside, true)) words.emplace_back();
@@ -50,6 +51,7 @@ std::optional<std::int64_t> layer_number(std::string_view layer) {
 
 class FrameworkFile {
   static constexpr std::size_t most_layers = 1'000'000;
+  static constexpr std::string_view visible_gpus = "CUDA_VISIBLE_DEVICES";
 
  public:
   FrameworkFile(const std::string& text, const std::string& path, const Problem& problem)
@@ -138,6 +140,8 @@ class FrameworkFile {
   }
 
   Placement of_llama_cpp(const std::string& layers) const {
+    if (argument({visible_gpus}))
+      refuse(fmt::format("{}: -ts of llama.cpp has a share for each device", visible_gpus));
     Options options("ggml_split");
     if (layers != "all") {
       options.set("gpu_layers", {layers, path_, {}});
@@ -168,8 +172,13 @@ class FrameworkFile {
   /// What is before the layers is on the first GPU, what is behind them on the last.
   Placement of_stages(const std::vector<std::size_t>& count) const {
     const ModelLayers layers(problem_.graph, [](OpId) { return false; });
-    if (count.size() > words_.size())
-      refuse(fmt::format("{} stages, but {} devices", count.size(), words_.size()));
+    std::vector<std::string> visible;  // of each stage
+    if (const auto said = argument({visible_gpus}))
+      visible = parts_of(*said, ',');
+    else
+      for (std::size_t d = 0; d < words_.size(); ++d) visible.push_back(std::to_string(d));
+    if (count.size() > visible.size())
+      refuse(fmt::format("{} stages, but {} devices", count.size(), visible.size()));
     std::vector<std::size_t> stage;  // of each layer, and of the output
     const auto numbered =
         static_cast<std::size_t>(std::ranges::count_if(layers.names, is_numbered));
@@ -181,9 +190,9 @@ class FrameworkFile {
     std::vector<DeviceId> on;
     std::size_t next = 0;
     for (const std::string& name : layers.names)
-      on.push_back(called(std::to_string(is_numbered(name) ? stage[next++]
-                                         : next == 0       ? 0
-                                                           : stage[next])));
+      on.push_back(called(visible[is_numbered(name) ? stage[next++]
+                                  : next == 0       ? 0
+                                                    : stage[next]]));
     Placement placement;
     for (const OpId v : problem_.graph.ops()) placement.device.push_back(on[layers.of[v]]);
     return placement;

@@ -125,16 +125,16 @@ std::vector<Shown> all_shown(const Validation& v) {
 
 std::vector<std::string> remarks(const Validation& v) {
   std::vector<std::string> lines{
-      fmt::format("{}, driver {}, CUDA {}, {} partitions (disjoint: {}), timer tick {} ns, harness "
-                  "{}, {}",
-                  v.machine.gpu, v.machine.driver, v.machine.cuda, v.machine.partitions.size(),
-                  v.machine.disjoint, v.machine.timer_tick_ns, v.machine.harness, v.machine.date),
+      fmt::format(
+          "{}, driver {}, CUDA {}, {} partitions (disjoint: {}), timer tick {} ns, harness {}, {}",
+          v.machine.gpu, v.machine.driver, v.machine.cuda, v.machine.partitions.size(),
+          v.machine.disjoint, v.machine.timer_tick_ns, v.machine.harness, v.machine.date),
       fmt::format("{} replays of {} plans; {} failed; {} plans were not replayed", v.replays,
                   v.plans.size(), v.failed, v.not_replayed)};
   if (v.repeats > 0)
     lines.push_back(
-        fmt::format("noise floor: the same plans once more differ by {} in the median, "
-                    "{} at the 95th percentile; no claim below that",
+        fmt::format("noise floor: the same plans once more differ by {} in the median, {} at the "
+                    "95th percentile; no claim below that",
                     percent_of(v.noise_median, 3), percent_of(v.noise_p95, 3)));
   if (v.start_error)
     lines.push_back(fmt::format("starts of tasks are off by {} of the step in the median",
@@ -145,10 +145,10 @@ std::vector<std::string> remarks(const Validation& v) {
         "the rest the prediction is off by {}",
         percent_of(*v.given_share), v.error_of_rest ? percent_of(*v.error_of_rest, 1) : "nothing"));
   for (const Floor& f : v.floors)
-    lines.push_back(fmt::format(
-        "noise floor between {}: {} plans of {} differ by {} in the median, {} at the 95th "
-        "percentile",
-        f.between, f.plans, f.path, percent_of(f.median, 3), percent_of(f.p95, 3)));
+    lines.push_back(
+        fmt::format("noise floor between {}: {} plans of {} differ by {} in the median, {} at the "
+                    "95th percentile",
+                    f.between, f.plans, f.path, percent_of(f.median, 3), percent_of(f.p95, 3)));
   for (const auto& [rival, name] : {std::pair("no overheads", "a model without overheads"),
                                     std::pair("Baechi's procedure", "Baechi's procedure"),
                                     std::pair("datasheet roofline", "a datasheet's roofline")})
@@ -161,8 +161,7 @@ std::vector<std::string> remarks(const Validation& v) {
                     *v.canary_spread > 0.02 ? "clocks moved, times are in doubt" : "clocks held"));
   if (v.frozen > 0)
     lines.push_back(
-        fmt::format("of {} predictions made before, {} equal those made here with the "
-                    "calibration",
+        fmt::format("of {} predictions made before, {} equal those made here with the calibration",
                     v.frozen, v.frozen_equal));
   if (v.machine.gpu == "virtual")
     lines.emplace_back("this is a virtual clock, no GPU: it says nothing about hardware");
@@ -250,8 +249,8 @@ std::string accuracy_csv(const Validation& v) {
 
 std::string scores_csv(const Validation& v) {
   std::string out =
-      "plan,group,mode,layer,predicted_ns,measured_ns,low_ns,high_ns,p5_ns,p95_ns,error,"
-      "start_error,repeat,replays,failed,peak_error_bytes\n";
+      "plan,group,mode,layer,predicted_ns,measured_ns,low_ns,high_ns,p5_ns,p95_ns,error,start_"
+      "error,repeat,replays,failed,peak_error_bytes\n";
   const auto maybe = [](const std::optional<double>& x) {
     return x ? fmt::format("{}", *x) : std::string();
   };

@@ -38,6 +38,13 @@ std::string device_map_of(const FitQuestion& q, const FitWay& way, std::string& 
   return map.dump(1);
 }
 
+/// The command, which also says where the layers are that one GPU has alone.
+std::string vllm_file(const FitWay& way, std::size_t layers) {
+  const bool said =
+      way.variant.tensor > 1 || way.command.find("LAYER_PARTITION") != std::string::npos;
+  return (said ? "" : fmt::format("VLLM_PP_LAYER_PARTITION={} ", layers)) + way.command;
+}
+
 void refuse_if_unsaid(const FitWay& way, ExportFormat format) {
   const auto unless = [&](bool said, const char* what) {
     if (!said) throw InputError(fmt::format("{} cannot say that {}", to_text(format), what));
@@ -62,8 +69,10 @@ ExportedWay exported_way(const FitQuestion& q, const FitWay& way, ExportFormat f
     result.text = device_map_of(q, way, result.note);
   else if (format == ExportFormat::llamacpp)
     result.text = llama_cpp_split(split) + way.cpu_experts;
+  else if (format == ExportFormat::vllm && way.variant.vllm)
+    result.text = vllm_file(way, split.device.size());
   else if (format == ExportFormat::vllm)
-    result.text = way.variant.tensor > 1 ? way.command : vllm_split(split, q.model.repository);
+    result.text = vllm_split(split, q.model.repository);
   else if (format == ExportFormat::megatron)
     result.text = megatron_split(split);
   else

@@ -65,16 +65,13 @@ FitQuestion sharing_gpus(const FitQuestion& q) {
     for (; gpu.count > 0; --gpu.count) found->numbers.push_back(number++);
   }
   for (FitQuestion& group : alike) {
-    const auto divides = [&] {
-      const auto ranks = static_cast<std::int64_t>(group.numbers.size());
-      try {
+    while (group.numbers.size() > 1) try {
+        const auto ranks = static_cast<std::int64_t>(group.numbers.size());
         q.model.decode({.vllm = true, .tensor = ranks, .context = q.context});
+        break;
       } catch (const InputError&) {
-        return false;
+        group.numbers.pop_back();
       }
-      return true;
-    };
-    while (group.numbers.size() > 1 && !divides()) group.numbers.pop_back();
     group.gpus[0].count = group.numbers.size();
   }
   return *std::ranges::max_element(alike, {}, [](const FitQuestion& group) {
@@ -153,8 +150,9 @@ std::string ollama_command(const FitModel& model, const FitWay& way) {
   return text;
 }
 
-/// What runs the model this way.
-std::string command_of(const FitQuestion& q, const FitCase& asked, const FitWay& way) {
+/// What runs the model this way. `sharing`: the GPUs of `all` that share each layer, if any do.
+std::string command_of(const FitQuestion& q, const FitCase& asked, const FitWay& way,
+                       const std::vector<std::size_t>& sharing, std::size_t all) {
   const FitModel& model = q.model;
   const FitVariant& v = way.variant;
   if (!model.writes || way.on_disk > 0 || (asked.elsewhere.prefetch && !v.vllm))
@@ -166,15 +164,10 @@ std::string command_of(const FitQuestion& q, const FitCase& asked, const FitWay&
   if (v.vllm) {
     if (way.cpu_layers > 0 || !way.cpu_experts.empty()) return "no framework we export to";
     std::string text;
-    std::vector<std::size_t> stages;
-    std::vector<std::string_view> gpus;
+    std::vector<std::size_t> stages, gpus;
     for (std::size_t g = 0; g < way.layers.size(); ++g)
-      if (way.layers[g] > 0) stages.push_back(way.layers[g]);
-    for (std::size_t g = 0; g < way.memory.size(); ++g)
-      if (v.tensor > 1 || way.layers[g] > 0)
-        gpus.push_back(std::string_view(way.memory[g].device).substr(3));
-    std::size_t all = 0;
-    for (const DeviceChoice& group : q.gpus) all += group.count;
+      if (way.layers[g] > 0) stages.push_back(way.layers[g]), gpus.push_back(g);
+    if (v.tensor > 1) gpus = sharing;
     if (gpus.size() < all) text += fmt::format("CUDA_VISIBLE_DEVICES={} ", fmt::join(gpus, ","));
     if (stages.size() > 1)
       text += fmt::format("VLLM_PP_LAYER_PARTITION={} ", fmt::join(stages, ","));
@@ -267,16 +260,13 @@ class Ways {
     std::vector<bool> fits;
     for (const FitChange& change : changes)
       fits.push_back(add(change.name, changed_by(asked, change.change)));
-    // What does not fit by itself may, with a second change, be faster than what does; fewer bits
-    // on more GPUs are.
+    // What does not fit by itself may, with a second change, be faster than what does; with more
+    // GPUs for a layer it is.
     for (std::size_t i = 0; i < changes.size(); ++i)
-      for (std::size_t j = 0; j < changes.size(); ++j) {
-        const FitChange &a = changes[i], &b = changes[j];
-        const bool faster = !a.change.variant.weights.empty() && b.change.variant.tensor > 1;
-        if (combine(a, b) && (!fits[i] || !fits[j] || faster))
-          add(fmt::format("{} + {}", a.name, b.name),
-              changed_by(changed_by(asked, a.change), b.change));
-      }
+      for (const FitChange& b : changes)
+        if ((!fits[i] || b.change.variant.tensor > 1) && combine(changes[i], b))
+          add(fmt::format("{} + {}", changes[i].name, b.name),
+              changed_by(changed_by(asked, changes[i].change), b.change));
     const auto speed = [](const FitWay& way) {
       return std::pair(!way.fits, way.fits ? way.step.count() : way.lacks.count);
     };
@@ -290,7 +280,7 @@ class Ways {
     for (std::size_t i = 0; i < ways_.size(); ++i)
       if (ways_[i].command.ends_with("--way ")) ways_[i].command += std::to_string(i + 1);
     answer.ways = std::move(ways_);
-    answer.evidence = std::move(trials_.evidence);
+    answer.evidence = std::move(trials_.evidence.empty() ? of_sharing_.evidence : trials_.evidence);
     std::ranges::copy(question_.links, std::back_inserter(answer.evidence));
     const std::string collectives = collectives_over(question_.link);
     if (std::ranges::any_of(answer.ways, [](const FitWay& w) { return w.variant.tensor > 1; }))
@@ -314,7 +304,7 @@ class Ways {
                                                : asked.elsewhere.layers && way.cpu_layers == 0;
     if (idle && way.fits) return true;
     if (way.fits) {
-      way.command = command_of(question_, asked, way);
+      way.command = command_of(question_, asked, way, sharing_.numbers, trials_.gpus());
       if (asked.elsewhere.layers)
         way.name.insert(way.name.rfind("layers"), fmt::format("{} ", way.cpu_layers));
       if (trials.lacking(asked) > Bytes{}) asked.elsewhere.experts = way.expert_layers;

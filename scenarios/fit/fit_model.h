@@ -39,11 +39,9 @@ struct FitModel {
   Trace prefill(const FitVariant& variant, std::int64_t before, std::int64_t tokens) const;
 };
 
-/// Option `kernels` of a model that PyTorch trains without a compiler; `frozen`: the format of
-/// weights that are not trained.
-inline const char* kernels_of_training(const std::string& frozen) {
-  return frozen.empty() ? "eager" : "eager+fuse_modules=false";
-}
+/// Lets PyTorch without a compiler train the model, unless its option `kernels` says what does.
+/// `frozen`: the format of weights that are not trained, whose modules stay apart.
+void set_training_kernels(Options& options, const std::string& frozen);
 
 /// Reads a generator with options, Hugging Face's config.json, a GGUF file or a trace. `dtype`: of
 /// activations and weights; "": the model's, else fp16. Throws InputError.

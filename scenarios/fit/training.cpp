@@ -113,7 +113,7 @@ FitAnswer fit_training(const FitQuestion& q) {
                     .options = asked.model.options,
                     .batch = q.batch,
                     .frozen = trained.frozen};
-    job.options.set("kernels", {kernels_of_training(job.frozen), q.model.text, {}});
+    set_training_kernels(job.options, job.frozen);
     if (one_kind) {
       PlanSpace space;
       space.tensor = {1};

@@ -9,9 +9,8 @@
 namespace baechi {
 namespace {
 
-/// Tokens of a pass over a prompt: llama.cpp's n_ubatch; vLLM's max_num_batched_tokens, whose
-/// default is 2048 on GPUs below 70 GiB. vLLM sets memory aside for such a pass however short
-/// prompts are.
+/// Tokens of a pass over a prompt: llama.cpp's n_ubatch; vLLM's max_num_batched_tokens, for which
+/// it sets memory aside. vLLM has 8192 on GPUs of 70 GiB, which is not modelled.
 std::int64_t prompt_part(const FitVariant& v) { return v.vllm ? 2048 : 512; }
 constexpr std::size_t parts_in_flight = 4;  ///< llama.cpp's GGML_SCHED_MAX_COPIES
 constexpr std::int64_t least_copied = 32;   ///< tokens of a pass with copies of host weights

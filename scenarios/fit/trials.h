@@ -21,8 +21,7 @@ struct FitCase {
   Elsewhere elsewhere{};
 };
 
-/// The part of a GPU's memory that vLLM takes; the rest is for its CUDA graphs (0.5 GiB of a model
-/// of 8 B). Its default, 0.9, leaves more than they need on most GPUs.
+/// The part of a GPU's memory that vLLM takes, by default 0.9. The rest is for its CUDA graphs.
 constexpr double vllm_memory_share = 0.95;
 
 /// The type of collectives in devices.yaml that was measured over such links; "": none was.

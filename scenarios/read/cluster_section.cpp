@@ -267,10 +267,9 @@ std::optional<Value> read_nodes(const Value& section, const KnownKinds& kinds,
 }
 
 OriginalCosts::Fit read_fit(Options& o) {
-  const bool pytorch =
-      o.get("variant", {"baechi", "pytorch"},
-            "baechi: of TensorFlow, in whole microseconds; pytorch: 0.0001788 and 100 instead, "
-            "empty tensors take no time") == "pytorch";
+  const bool pytorch = o.get("variant", {"baechi", "pytorch"},
+                             "baechi: of TensorFlow, in whole microseconds; pytorch: 0.0001788 and "
+                             "100 instead, empty tensors take no time") == "pytorch";
   OriginalCosts::Fit fit = pytorch ? OriginalCosts::pytorch_fit : OriginalCosts::Fit{};
   fit.us_per_byte = o.get("us_per_byte", fit.us_per_byte, "microseconds per byte");
   fit.intercept_us = o.get("intercept_us", fit.intercept_us, "microseconds per transfer");

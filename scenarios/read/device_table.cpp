@@ -67,11 +67,9 @@ void read_efficiency(const Value& section, DeviceModel& model, Options& o) {
         model.at(p).efficiency = read_shares(shares, o);
       });
   if (!known)
-    o.mistake(
-        "efficiency",
-        fmt::format("not {{KIND OF OP: SHARE, default: SHARE}}, nor such a section for each of "
-                    "the formats {}",
-                    formats()));
+    o.mistake("efficiency", fmt::format("not {{KIND OF OP: SHARE, default: SHARE}}, nor such a "
+                                        "section for each of the formats {}",
+                                        formats()));
 }
 
 /// Reads {DTYPE: FLOP, ..., KIND OF OP: FACTOR, ..., traffic: SIZE}.
@@ -88,9 +86,11 @@ void read_half(const Value& section, DeviceModel& model, Options& o) {
       if (factor && *factor > 0.0)
         model.half_by_kind[key] = *factor;
       else
-        o.mistake("half", fmt::format("'{}' is neither traffic, nor one of {}, nor has it the "
-                                      "factor of a kind of op",
-                                      key, formats()));
+        o.mistake(
+            "half",
+            fmt::format(
+                "'{}' is neither traffic, nor one of {}, nor has it the factor of a kind of op",
+                key, formats()));
     } else if (const auto flops = parse_flop_rate(value.text + "/s")) {
       model.at(*p).half_flops = flops->flop_per_second;
     } else {
@@ -197,23 +197,22 @@ DeviceModel read_device_kind(Options& o) {
       o.get("bandwidth_efficiency", 0.75, "achieved fraction of the bandwidth");
   model.unaligned =
       o.get("unaligned", 1.0,
-            "fraction of the efficiency that a 16-bit GEMM achieves whose rows have an "
-            "odd number of numbers; the root of it if they are no multiple of 16 "
-            "bytes",
+            "fraction of the efficiency that a 16-bit GEMM achieves whose rows have an odd number "
+            "of numbers; the root of it if they are no multiple of 16 bytes",
             0.01, 1.0);
   if (const Value* passes =
           o.raw("passes",
                 "memory-bound kernels by kind of op: the achieved fraction of the bandwidth, or "
                 "{bandwidth_efficiency, launch, cache, cached}"))
     read_passes(*passes, model, o);
-  if (const Value* efficiency = o.raw("efficiency",
-                                      "efficiency (achieved / peak rate) by kind of op; or a "
-                                      "section of these by dtype"))
+  if (const Value* efficiency =
+          o.raw("efficiency",
+                "efficiency (achieved / peak rate) by kind of op; or a section of these by dtype"))
     read_efficiency(*efficiency, model, o);
-  if (const Value* half = o.raw("half",
-                                "work of a kernel that achieves half of its efficiency, by "
-                                "dtype, and factors on it by kind of op: {fp32: 60 MFLOP, "
-                                "Conv2d: 1.5, traffic: 1 MB}"))
+  if (const Value* half =
+          o.raw("half",
+                "work of a kernel that achieves half of its efficiency, by dtype, and factors on "
+                "it by kind of op: {fp32: 60 MFLOP, Conv2d: 1.5, traffic: 1 MB}"))
     read_half(*half, model, o);
   model.compute_capability = o.get("compute_capability", 0.0,
                                    "CUDA's compute capability, such as 9.0; 0: none", 0.0, 99.0);

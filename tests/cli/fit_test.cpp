@@ -69,7 +69,14 @@ TEST_CASE_FIXTURE(Session, "vLLM on one GPU, and on two that share each layer") 
         "vllm serve meta-llama/Meta-Llama-3-8B --max-model-len 4096 "
         "--gpu-memory-utilization 0.95 --tensor-parallel-size 2");
   CHECK(way_called(answer, "weights fp8 + tensor 2")["step_time_us"] < shared["step_time_us"]);
+  // A file for vLLM is the command, and is read back.
   const Json& ways = answer["ways"];
+  runs(
+      fmt::format("fit llama:size=3-8b --gpus 2xrtx_3090 --context 4096 --export vllm -o out "
+                  "--way {}",
+                  &line - &ways[0] + 1));
+  CHECK(read("out") == "VLLM_PP_LAYER_PARTITION=32 " + line["command"].get<std::string>() + "\n");
+  runs("place llama:size=3-8b,pass=decode --placer expert:file=out --gpus 2xrtx_3090");
   refuses(fmt::format("fit llama:size=3-8b --gpus 2xrtx_3090 --context 4096 --export llamacpp -o "
                       "out --way {}",
                       &shared - &ways[0] + 1),
@@ -358,6 +365,13 @@ TEST_CASE("the ways to train are plans of the planner") {
   typed.replace(typed.find(",length=256"), 11, "");
   CHECK(Session().json(typed + " --context 256")["ways"] == answer["ways"]);
   CHECK(Session().json(typed)["context"] == 2048);
+  // PyTorch without a compiler trains, unless MODEL says which kernels do.
+  const auto with = [&](const char* kernels) {
+    std::string text = ask;
+    return Session().json(text.insert(text.find(" --gpus"), kernels))["ways"];
+  };
+  CHECK(with(",kernels=eager") == answer["ways"]);
+  CHECK(with(",kernels=fuse_modules")[0]["step_time_us"] < answer["ways"][0]["step_time_us"]);
   CHECK(holds(Session().run(ask + " --context 256").err, "--context: MODEL has a length"));
   CHECK(holds(Session().run("fit resnet50 --train --context 512 --gpus 1xh100").err, "length"));
   const Json none = Session().json(ask + " --memory 700M --cpu-memory 8GB");

@@ -89,6 +89,10 @@ TEST_CASE("arguments of llama.cpp, vLLM and Megatron give the same placement aga
     CHECK(again(made, llama_cpp_split(made.split) + " -fa on") == made.placement.device);
     CHECK(again(with_cpu, llama_cpp_split(with_cpu.split)) == with_cpu.placement.device);
   }
+  // The second stage is on the GPU that the command names second.
+  const Split apart = layers_split(10, 3, "", false, {"5", "0", "6"});
+  CHECK(again(apart, "CUDA_VISIBLE_DEVICES=0,2 VLLM_PP_LAYER_PARTITION=5,5 vllm serve M") ==
+        apart.placement.device);
   // 11 entries, of which the output is on the last GPU.
   const Split three = layers_split(10, 3);
   CHECK(megatron_split(three.split) == "--pipeline-model-parallel-layout 'Et*4|t*4|t*2L'");
@@ -105,6 +109,10 @@ TEST_CASE("arguments of llama.cpp, vLLM and Megatron give the same placement aga
            {"VLLM_PP_LAYER_PARTITION=99999999999999999,1", "layers, but the graph has 10"},
            {"VLLM_PP_LAYER_PARTITION=4,2,2,2", "4 stages, but 3 devices"},
            {"VLLM_PP_LAYER_PARTITION=5,5,", "'' is not a whole number"},
+           {"CUDA_VISIBLE_DEVICES=1 VLLM_PP_LAYER_PARTITION=5,5", "2 stages, but 1 devices"},
+           {"CUDA_VISIBLE_DEVICES=0,9 VLLM_PP_LAYER_PARTITION=5,5", "no device '9'"},
+           {"CUDA_VISIBLE_DEVICES=0 llama-server -ngl 11",
+            "CUDA_VISIBLE_DEVICES: -ts of llama.cpp"},
            {"VLLM_PP_LAYER_PARTITION=5,5 vllm serve M -pp 3", "layers of 2 stages, but 3 stages"},
            {"VLLM_PP_LAYER_PARTITION=5,5 vllm serve M -tp 2", "-tp 2: layers are whole"},
            {"VLLM_PP_LAYER_PARTITION", "VLLM_PP_LAYER_PARTITION without a value"},

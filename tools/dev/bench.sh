@@ -1,9 +1,9 @@
 # [FILTER]: the benchmarks of bench/README.md
 # --against REV [FILTER]: that revision beside this one: ratios, and whether a U test tells them apart
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"; cd "$root"
-install bench
 build release
 if [[ ${1:-} == --against ]]; then
+  install against
   other=$(mktemp -d)
   trap 'git worktree remove --force "$other/tree"; rm -rf "$other"' EXIT
   git worktree add --quiet --detach "$other/tree" "$2"

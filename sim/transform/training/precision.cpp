@@ -58,11 +58,9 @@ class MixedPrecision final : public Transform {
                                 "kinds of ops that stay in fp32")),
         master_weights_(o.get("master_weights", true,
                               "fp32 master weights, which updates change and each step casts")),
-        whole_gradients_(
-            o.get(
-                "gradients", std::vector<std::string>{"by_format", "whole"},
-                "dtype of weight gradients; by_format: fp32 with amp only; whole: always fp32, as "
-                "Megatron-LM with bf16") == "whole") {
+        whole_gradients_(o.get("gradients", std::vector<std::string>{"by_format", "whole"},
+                               "dtype of weight gradients; by_format: fp32 with amp only; whole: "
+                               "always fp32, as Megatron-LM with bf16") == "whole") {
     remainders_ = o.get("remainders", false,
                         "master weights store only the 16 bits that the bf16 copy lacks, as NVIDIA "
                         "Apex's store_param_remainders");
@@ -71,9 +69,10 @@ class MixedPrecision final : public Transform {
       o.mistake("remainders", "fp16 is not a prefix of fp32");
     whole_ = KindWords::read(o, "whole", {},
                              "kinds of ops whose GEMMs stay in bf16 with fp8, mxfp8, nvfp4");
-    fp8_attention_ = o.get("attention", std::vector<std::string>{"whole", "fp8"},
-                           "with fp8, mxfp8 and nvfp4: dtype of fused attention in layers; whole: "
-                           "bf16") == "fp8";
+    fp8_attention_ =
+        o.get("attention", std::vector<std::string>{"whole", "fp8"},
+              "with fp8, mxfp8 and nvfp4: dtype of fused attention in layers; whole: bf16") ==
+        "fp8";
     dynamic_ = o.get("conversions", std::vector<std::string>{"prepared", "dynamic"},
                      "of fp8, mxfp8, nvfp4: fused into other kernels, as in Transformer Engine, or "
                      "separate kernels with dynamic scaling, as in torchao") == "dynamic";
@@ -163,10 +162,10 @@ class MixedPrecision final : public Transform {
       for (const OpWork& work : graph.kernels(v))
         if (work.weights > Bytes{} && is_of_weights(work) && work.matrix.inner > 0 &&
             work.weights < Bytes{2 * work.matrix.count * work.matrix.columns * work.matrix.inner})
-          throw InputError(fmt::format(
-              "precision: the weights of '{}' have fewer than 16 bits: put precision before "
-              "quantize, or give the generator's option dtype",
-              graph.name(v)));
+          throw InputError(
+              fmt::format("precision: the weights of '{}' have fewer than 16 bits: put precision "
+                          "before quantize, or give the generator's option dtype",
+                          graph.name(v)));
     }
   }
 
