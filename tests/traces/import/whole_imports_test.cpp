@@ -1,0 +1,94 @@
+// Files in tests/traces/import/cases: small inputs and the whole graph that is imported from each.
+#include <nlohmann/json.hpp>
+
+#include "tests/prelude.h"
+#include "tests/traces/import/imported.h"
+#include "traces/format/trace_file.h"
+
+namespace {
+
+/// A line per op, "name: kind" and its other keys in our trace format, without those that have
+/// the value that is taken where the key is missing; then a line per edge, per control edge
+/// ("~>") and per other entry; then the notes.
+std::string lines_of(const Trace& trace) {
+  using Json = nlohmann::ordered_json;
+  std::string text;
+  const auto rest = [&](const Json& entry, std::initializer_list<std::string_view> shown) {
+    for (const auto& [key, value] : entry.items())
+      if (!std::ranges::count(shown, key) && value != 0 && value != "forward" &&
+          value != Json::array())
+        text +=
+            fmt::format(" {}={}", key, value.is_string() ? value.get<std::string>() : value.dump());
+    text += '\n';
+  };
+  const Json graph = Json::parse(trace_json(trace));
+  for (const auto& [key, entries] : graph.items()) {
+    if (!entries.is_array() && key != "format" && key != "version" && key != "name" &&
+        key != "source" && entries != 0)
+      text += fmt::format("{}: {}\n", key, entries.dump());
+    if (!entries.is_array()) continue;
+    for (const Json& entry : entries) {
+      if (key == "ops") {
+        text += fmt::format("{}: {}", entry["name"].get<std::string>(),
+                            entry["kind"].get<std::string>());
+        rest(entry, {"name", "kind"});
+      } else if (entry.is_object() && entry.contains("from")) {
+        text += fmt::format("{} {} {}", entry["from"].get<std::string>(),
+                            key == "controls" ? "~>" : "->", entry["to"].get<std::string>());
+        rest(entry, {"from", "to"});
+      } else {
+        text += fmt::format("{}: {}\n", key, entry.dump());
+      }
+    }
+  }
+  for (const std::string& note : trace.notes) text += "note: " + note + '\n';
+  return text;
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("whole imports");
+// A file holds parts, each below its line "=== WHAT". FILE.EXT: the text of an input file.
+// IMPORTER FILE.EXT [OPTION=VALUE...]: what is imported from it, as lines_of() has it, or
+// "error: TEXT", a part of the message. {} in a value is the folder of the files. Text before the
+// first part says what the file shows.
+TEST_CASE("each file gives the whole graph that is derived from it by hand") {
+  std::size_t imports = 0;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(source_dir() + "/tests/traces/import/cases")) {
+    CAPTURE(entry.path().filename());
+    const TemporaryFolder folder;
+    std::string text = "\n" + read_file(entry.path().string());
+    for (std::size_t at = text.find("\n=== "), next = 0; at < text.size(); at = next) {
+      next = std::min(text.find("\n=== ", at + 1), text.size());
+      const std::size_t end = text.find('\n', at + 1);
+      const std::string head = text.substr(at + 5, end - at - 5),
+                        body = text.substr(end + 1, next - end);
+      const auto words = parts(head, ' ');
+      if (words.size() == 1) {
+        folder.write(head, body);
+        continue;
+      }
+      std::map<std::string, std::string> given;
+      for (const auto word : std::span(words).subspan(2)) {
+        std::string value(word.substr(word.find('=') + 1));
+        if (const auto brace = value.find("{}"); brace != value.npos)
+          value.replace(brace, 2, folder.file(""));
+        given[std::string(word.substr(0, word.find('=')))] = value;
+      }
+      CAPTURE(head);
+      std::string found;
+      try {
+        found = lines_of(imported(folder.file(words[1]), std::string(words[0]), given));
+      } catch (const InputError& error) {
+        found = fmt::format("error: {}\n", error.what());
+      }
+      if (body.starts_with("error: "))
+        CHECK(found.find(body.substr(7, body.find('\n') - 7)) != std::string::npos);
+      else
+        CHECK(found == body);
+      ++imports;
+    }
+  }
+  CHECK(imports > 0);
+}
