@@ -87,17 +87,6 @@ std::optional<T> parse_number(std::string_view text) {
   return value;
 }
 
-namespace literals {
-constexpr Bytes operator""_B(unsigned long long n) { return {static_cast<std::int64_t>(n)}; }
-constexpr Bytes operator""_MiB(unsigned long long n) {
-  return {static_cast<std::int64_t>(n) << 20};
-}
-constexpr Bytes operator""_GiB(unsigned long long n) {
-  return {static_cast<std::int64_t>(n) << 30};
-}
-constexpr Bandwidth operator""_GBps(long double n) { return {static_cast<double>(n) * 1e9}; }
-}  // namespace literals
-
 /// 2^62 ns are 146 years, 2^62 bytes are 4 EiB. check_limits() keeps a problem's total time below
 /// this and its total size below a quarter, so two totals of times, or eight of sizes, add up in 64
 /// bits.

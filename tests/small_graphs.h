@@ -8,8 +8,16 @@
 #include "sim/problem/problem.h"
 
 namespace baechi::testing {
-using namespace baechi::literals;
 using namespace std::chrono_literals;
+
+constexpr Bytes operator""_B(unsigned long long n) { return {static_cast<std::int64_t>(n)}; }
+constexpr Bytes operator""_MiB(unsigned long long n) {
+  return {static_cast<std::int64_t>(n) << 20};
+}
+constexpr Bytes operator""_GiB(unsigned long long n) {
+  return {static_cast<std::int64_t>(n) << 30};
+}
+constexpr Bandwidth operator""_GBps(long double n) { return {static_cast<double>(n) * 1e9}; }
 
 inline constexpr DeviceId gpu0{0}, gpu1{1}, gpu2{2}, gpu3{3};
 

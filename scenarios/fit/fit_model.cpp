@@ -113,7 +113,7 @@ Trace FitModel::prefill(const FitVariant& v, std::int64_t before, std::int64_t t
 
 FitModel read_fit_model(const std::string& text, const std::string& dtype) {
   FitModel model{.text = text, .name = text, .repository = text};
-  if (const auto published = published_model(text)) {
+  if (const auto published = published_model(text, false)) {
     read_published(model, *published);
   } else if (const std::string path = with_data_folder(text); is_file(path)) {
     model.trace = std::make_shared<const Trace>(read_trace(path));

@@ -398,14 +398,22 @@ bool is_generator(const std::string& name) {
   return std::ranges::find(known, name) != known.end();
 }
 
-/// Ollama's tags end in the format of the weights, or none.
-void add_ollama(PublishedModel& model) {
-  model.ollama = model.name;
-  const std::size_t last = model.name.rfind('-');
-  const std::string format = model.name.substr(last == std::string::npos ? 0 : last + 1);
-  if (!find_weight_format(format) || last < model.name.find(':')) return;
-  model.name.resize(last);
-  if (format != "fp16" && model.options.find("weights=") == std::string::npos)
+/// Takes the format of the weights out of a name: the end of Ollama's tags, what stands behind the
+/// ':' of a repository, and endings such as -AWQ.
+void take_weights(PublishedModel& model) {
+  const bool repository = model.name.find('/') != std::string::npos;
+  const std::size_t colon = model.name.find(':'), last = repository ? colon : model.name.rfind('-');
+  if (!repository && colon != std::string::npos) model.ollama = model.name;
+  std::string format;
+  if (last != std::string::npos && last >= colon) format = lower(model.name.substr(last + 1));
+  if (find_weight_format(format)) model.name.resize(last);
+  if (const std::string ending = repository ? generate::take_format(model.name) : "";
+      ending == "gguf")
+    model.repository.clear();
+  else if (!ending.empty())
+    format = ending;
+  if (format != "fp16" && find_weight_format(format) &&
+      model.options.find("weights=") == std::string::npos)
     model.options += fmt::format("{}weights={}", model.options.empty() ? "" : ",", format);
 }
 
@@ -416,7 +424,7 @@ std::string PublishedModel::generator() const {
                      options);
 }
 
-std::optional<PublishedModel> published_model(const std::string& text) {
+std::optional<PublishedModel> published_model(const std::string& text, bool generators) {
   if (text.ends_with(':')) return published_model(text.substr(0, text.size() - 1));
   const std::size_t equals = text.find('=');
   const std::size_t colon = equals == text.npos ? text.npos : text.rfind(':', equals);
@@ -432,10 +440,10 @@ std::optional<PublishedModel> published_model(const std::string& text) {
   } else {
     // A path that is there, or has two folders, is not taken for a name.
     if (std::filesystem::exists(model.path) || std::ranges::count(model.name, '/') > 1 ||
-        is_generator(model.name))
+        (is_generator(model.name) && (generators || colon != text.npos)))
       return std::nullopt;
     model.repository = model.name;
-    if (model.name.find(':') != std::string::npos) add_ollama(model);
+    take_weights(model);
     const auto known = generate::known_model(model.name);
     if (!known) return std::nullopt;
     if (const std::string other = generate::other_release(model.name, *known); !other.empty())

@@ -90,8 +90,9 @@ struct PublishedModel {
   /// The generator that makes it, as parse_choice() reads it: "llama:config=PATH,key=value".
   std::string generator() const;
 };
-/// Nothing if `text` is a generator or another file.
-std::optional<PublishedModel> published_model(const std::string& text);
+/// Nothing if `text` is another file, or a generator; without `generators` a bare "gpt2" is the
+/// model, not the generator of this name.
+std::optional<PublishedModel> published_model(const std::string& text, bool generators = true);
 /// Throws InputError unless `text` begins with the name of a generator, or says that there is no
 /// such file.
 void require_generator(const std::string& text);

@@ -205,12 +205,6 @@ Problem Experiment::problem() const {
   return {*graph().step, costed_->cluster, *costed_->step_costs, engine_};
 }
 
-Problem Experiment::placed_problem() const {
-  EngineOptions assumed = engine_;
-  assumed.transfers = profile_.transfers.value_or(assumed.transfers);
-  return {*graph().placed, costed_->cluster, *costed_->placed_costs, assumed};
-}
-
 Placement Experiment::place(const Placer& placer, std::uint64_t seed,
                             const Watcher& watcher) const {
   check_replicas(graph(), placer);

@@ -61,9 +61,6 @@ class Experiment {
   /// The step before placing, with its true costs. Refers to members of this.
   Problem problem() const;
 
-  /// The problem given to placers, but with the true costs, whatever the profile's error.
-  Problem placed_problem() const;
-
   /// The placement of every op of the step: the placer's placement of the graph that it sees, under
   /// the costs that the profile allows it to see, expanded to the step. A placer with `fallback`
   /// also gets the step, unless the profile has an error. `watcher` as in Placer::place_watched().

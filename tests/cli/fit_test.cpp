@@ -171,6 +171,15 @@ TEST_CASE_FIXTURE(Session, "a model is asked by the name that Hugging Face or Ol
   write("my models/config.json", config_of_llama_3);
   CHECK(holds(commands("'my models'"), "/my models' --max-model-len 8192"));
   CHECK_FALSE(holds(commands("Qwen/Qwen2.5-7B:"), "ollama run"));
+  // A name may end in the format of the weights; in a repository of GGUF files vLLM has no model.
+  CHECK(holds(commands("Qwen/Qwen2.5-7B-Instruct-AWQ"),
+              "vllm serve Qwen/Qwen2.5-7B-Instruct-AWQ --max-model-len 8192 "
+              "--gpu-memory-utilization 0.95 --quantization awq"));
+  const std::string gguf = commands("bartowski/Qwen2.5-7B-Instruct-GGUF:Q8_0");
+  CHECK(holds(gguf, "llama-server -m qwen2.5-7b-Q8_0.gguf"));
+  CHECK_FALSE(holds(gguf, "vllm serve bartowski"));
+  // The model gpt2, not the generator of this name, writes text.
+  CHECK(holds(commands("gpt2"), "-c 1024"));
   // A release that is not known is said; a file that is not there, too.
   for (const auto& [name, said] : std::to_array<std::pair<const char*, std::size_t>>(
            {{"mistralai/Mistral-7B-v0.2", 0}, {"mistralai/Mistral-7B-v0.9", 1}}))

@@ -187,8 +187,19 @@ PublishedConfig published(Json json, const std::string& path) {
   return config;
 }
 
+/// A row with `like` has what that row says, but for its names and what it says itself.
 const Json& models() {
-  static const Json all = Json::parse(models_json);
+  static const Json all = [] {
+    Json rows = Json::parse(models_json);
+    for (Json& row : rows) {
+      if (!row.contains("like")) continue;
+      Json whole = rows.at(row["like"].get<std::string>());
+      whole.erase("short"), whole.erase("names");
+      whole.update(row);
+      row = std::move(whole);
+    }
+    return rows;
+  }();
   return all;
 }
 
@@ -196,13 +207,12 @@ const Json& models() {
 /// are.
 std::vector<std::string> words_of(std::string_view name) {
   constexpr auto unshaped = std::to_array<std::string_view>(
-      {"meta", "instruct", "it", "chat", "hf", "base", "pt", "coder", "math"});
+      {"meta", "instruct", "it", "chat", "hf", "base", "pt", "math"});
   std::vector<std::string> words;
   name.remove_prefix(name.rfind('/') + 1);
   while (!name.empty()) {
     const std::size_t end = std::min(name.find_first_of("-_:"), name.size());
-    std::string word(name.substr(0, end));
-    std::ranges::transform(word, word.begin(), [](unsigned char c) { return std::tolower(c); });
+    std::string word = lower(name.substr(0, end));
     name.remove_prefix(std::min(end + 1, name.size()));
     if (std::ranges::find(unshaped, word) == unshaped.end()) words.push_back(std::move(word));
   }
@@ -275,6 +285,10 @@ std::vector<KnownModel> known_models() {
 }
 
 std::optional<std::string> known_model(std::string_view text) {
+  for (const auto& [name, row] : models().items())
+    if (const auto names = row.find("names");
+        names != row.end() && std::ranges::count(*names, Json(lower(text))) > 0)
+      return name;
   for (const bool releases : {true, false}) {
     const std::string plain = plain_name(text, releases);
     for (const auto& [name, row] : models().items())
@@ -286,6 +300,15 @@ std::optional<std::string> known_model(std::string_view text) {
 std::string hugging_face_id(const std::string& known) {
   const std::string source = models().at(known).value("source", "");
   return source.substr(0, source.find_first_of(",;"));
+}
+
+std::string take_format(std::string& name) {
+  for (const auto& [ending, format] : families()["endings"].items()) {
+    if (!lower(name).ends_with(ending)) continue;
+    name.resize(name.size() - ending.size());
+    return format.get<std::string>();
+  }
+  return "";
 }
 
 std::string other_release(std::string_view text, const std::string& known) {

@@ -32,6 +32,9 @@ std::vector<KnownModel> known_models();
 /// The name there of a model as people write it: "Qwen/Qwen2.5-7B-Instruct", "qwen2.5:7b". Case,
 /// organization, separators and the words of releases with the same shapes do not count.
 std::optional<std::string> known_model(std::string_view text);
+/// Cuts the word for a format of weights off a name of huggingface.co: "awq" of
+/// "Qwen/Qwen2.5-7B-Instruct-AWQ"; "gguf" where files have any; "": none.
+std::string take_format(std::string& name);
 /// The model of a row as huggingface.co names it.
 std::string hugging_face_id(const std::string& known);
 /// The word of `text` that names a release other than the row's, such as v0.2; "": none.

@@ -206,6 +206,9 @@ TEST_CASE("a model is known by the names that people write, and no other by its 
             {"google/gemma-2-9b-it", "gemma-2-9b"},
             {"microsoft/Phi-3-mini-4k-instruct", "phi-3-mini"},
             {"deepseek-ai/DeepSeek-R1-0528", "deepseek-r1"},
+            {"Qwen/Qwen2-7B-Instruct", "qwen2-7b"},
+            {"llama3.2", "llama-3.2-3b"},
+            {"deepseek-r1:14b", "deepseek-r1-distill-qwen-14b"},
             {"gpt2-xl", "gpt2-xl"}}))
     CHECK(known_model(text) == name);
   for (const KnownModel& known : known_models()) {
