@@ -106,10 +106,10 @@ std::string scope_of(std::string_view attributes) {
   return std::string(rest.substr(0, rest.find('"')));
 }
 
-/// Whether the text contains a word directly before a bracket, `add(`.
+/// Whether the text, which begins with '=', contains a word directly before a bracket, `add(`.
 bool has_operation(std::string_view text) {
   for (std::size_t at = text.find('('); at != std::string_view::npos; at = text.find('(', at + 1))
-    if (at > 0 && !opens(text[at - 1]) &&
+    if (!opens(text[at - 1]) &&
         std::string_view(" =,").find(text[at - 1]) == std::string_view::npos)
       return true;
   return false;
@@ -250,8 +250,7 @@ class HloReader {
     if (made.opcode == "constant" && made.results.size() == 1 && made.results.front().dims.empty())
       made.value = parse_number<std::int64_t>(trimmed(operands));
     if (made.opcode == "parameter") made.value = parse_number<std::int64_t>(trimmed(operands));
-    if (made.opcode == "get-tuple-element" ||
-        (made.opcode != "constant" && made.opcode != "parameter"))
+    if (made.opcode != "constant" && made.opcode != "parameter")
       for (std::string_view operand : parts(operands)) {
         const std::size_t space = operand.rfind(' ');
         if (space != std::string_view::npos) operand.remove_prefix(space + 1);

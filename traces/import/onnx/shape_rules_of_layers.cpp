@@ -240,14 +240,10 @@ void recurrent(Inference& n) {
   if (n.shape(0) == nullptr || n.shape(2) == nullptr) return;
   const Shape &x = *n.shape(0), &r = *n.shape(2);  // [steps, batch, input], [directions, _, hidden]
   if (x.size() != 3 || r.size() != 3) return;
-  if (n.node.integer("layout", 0) != 0) {
-    n.set({x[0], x[1], r[0], r[2]}, n.type(0));
-    for (const std::size_t state : {1U, 2U}) n.set({x[0], r[0], r[2]}, n.type(0), state);
-    return;
-  }
-  n.set({x[0], r[0], x[1], r[2]}, n.type(0));
-  n.set({r[0], x[1], r[2]}, n.type(0), 1);
-  n.set({r[0], x[1], r[2]}, n.type(0), 2);
+  const bool batch_first = n.node.integer("layout", 0) != 0;
+  n.set(batch_first ? Shape{x[0], x[1], r[0], r[2]} : Shape{x[0], r[0], x[1], r[2]}, n.type(0));
+  for (const std::size_t state : {1U, 2U})
+    n.set(batch_first ? Shape{x[0], r[0], r[2]} : Shape{r[0], x[1], r[2]}, n.type(0), state);
 }
 
 void reduce(Inference& n) {
