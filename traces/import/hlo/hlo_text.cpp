@@ -140,16 +140,12 @@ class HloReader {
   bool next_statement() {
     statement_.clear();
     depth_ = 0;
-    quoted_ = false;
     while (!text_.empty()) {
       ++next_line_;
       const std::size_t end = text_.find('\n');
       const std::string_view line = trimmed(text_.substr(0, end));
       text_.remove_prefix(end == std::string_view::npos ? text_.size() : end + 1);
-      if (trimmed(statement_).empty()) {
-        line_ = next_line_;
-        statement_.clear();
-      }
+      if (trimmed(statement_).empty()) line_ = next_line_;
       if (!line.starts_with('#')) add_line(line);
       if (!trimmed(statement_).empty() && is_whole()) return true;
     }

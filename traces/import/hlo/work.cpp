@@ -8,7 +8,7 @@ namespace baechi::hlo {
 namespace {
 
 constexpr std::int64_t most = std::int64_t{1} << 60, most_size = std::int64_t{1} << 50,
-                       most_elements = 8 * most_size;
+                       most_elements = std::int64_t{1} << 53;
 
 std::int64_t capped_sum(std::int64_t a, std::int64_t b) { return std::min(most, a + b); }
 

@@ -201,7 +201,7 @@ class OnnxGraphBuilder {
 
   const TensorInfo* known(const std::string& name) const {
     const auto found = tensors_.find(name);
-    return name.empty() || found == tensors_.end() ? nullptr : &found->second;
+    return found == tensors_.end() ? nullptr : &found->second;
   }
   std::vector<const TensorInfo*> known(const std::vector<std::string>& names) const {
     std::vector<const TensorInfo*> all;

@@ -34,7 +34,7 @@ void elementwise(Inference& n) {
 
 void comparison(Inference& n) {
   elementwise(n);
-  if (!n.out.empty() && n.out[0].shape) n.out[0].type = ElementType::boolean;
+  if (!n.out.empty()) n.out[0].type = ElementType::boolean;
 }
 
 void where(Inference& n) {
@@ -114,7 +114,7 @@ void window(Inference& n, const Integers& kernel, std::int64_t channels) {
                           at_or(pads, rank + i, 0), n.node.integer("ceil_mode", 0) != 0));
   }
   n.set(y, type_of_product(n));
-  if (n.out.size() > 1 && n.node.op_type == "MaxPool") n.set(y, ElementType::int64, 1);
+  if (n.node.op_type == "MaxPool") n.set(y, ElementType::int64, 1);
 }
 
 }  // namespace
