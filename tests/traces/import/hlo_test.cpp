@@ -57,6 +57,7 @@ TEST_CASE("HLO in the style of XLA's tests: comments, long instructions, no name
 
 TEST_CASE("StableHLO: the same step; a call is one op") {
   const Trace trace = imported(seed("hlo/small.mlir"), "");
+  CHECK(trace.name == "jit_step");
   const OpGraph& g = trace.graph;
   CHECK(g.num_ops() == 8);  // two parameters, dot, call, all_reduce, constant, while, tanh
   CHECK(g.work(*g.find("0")).flops == 2 * 8 * 32 * 16);

@@ -89,10 +89,8 @@ std::string without_percent(std::string_view name) {
 /// The names in `key=%name` or `key={%a, %b}`.
 void add_calls(std::string_view attributes, std::string_view key, std::vector<std::string>& calls) {
   for (const std::string_view attribute : parts(attributes)) {
-    if (!attribute.starts_with(key) || attribute.size() <= key.size() ||
-        attribute[key.size()] != '=')
-      continue;
-    std::string_view value = attribute.substr(key.size() + 1);
+    if (attribute.substr(0, attribute.find('=')) != key) continue;
+    std::string_view value = attribute.substr(attribute.find('=') + 1);
     if (value.starts_with('{') && value.ends_with('}')) value = value.substr(1, value.size() - 2);
     for (const std::string_view name : parts(value)) calls.push_back(without_percent(name));
   }

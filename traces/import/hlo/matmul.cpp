@@ -53,11 +53,10 @@ bool target_has(const Instruction& call, std::string_view part) {
 std::size_t output_features(std::string_view attributes, std::size_t rank) {
   std::size_t at = attributes.find("dim_labels=");
   std::string_view labels;
-  if (at != std::string_view::npos) {
-    labels = attributes.substr(std::min(attributes.find('_', at + 11) + 1, attributes.size()));
-  } else if (at = attributes.find("]x["); at != std::string_view::npos) {
+  if (at != std::string_view::npos)
+    labels = attributes.substr(attributes.find('_', at + 11) + 1);
+  else if (at = attributes.find("]x["); at != std::string_view::npos)
     labels = attributes.substr(at + 3);
-  }
   std::size_t position = 0;
   for (const char c : labels) {
     if (c == 'o' && position < rank) return position;
@@ -110,7 +109,7 @@ std::int64_t matmul_flops(const Instruction& matmul, const Shape* left) {
     dims = numbers_after(matmul.attributes, key);
   }
   // A dot_general without contracting dimensions is an outer matmul.
-  if (!stated && rank > 0 && matmul.opcode != "dot-general") dims.push_back(rank - 1);
+  if (!stated && matmul.opcode != "dot-general") dims.push_back(rank - 1);
   std::int64_t flops = capped_product(2, matmul.results.front().elements());
   for (const std::int64_t dim : dims)
     if (dim >= 0 && dim < rank)

@@ -155,12 +155,10 @@ class StableHloReader {
 };
 
 void StableHloReader::read_line(std::string_view line) {
-  if (line.empty() || line.starts_with("//") || line.starts_with('#')) return;
-  if (line.starts_with('^')) {  // the arguments of a region
-    for (Instruction& argument : arguments_in(line, line_))
-      if (current() != nullptr) add(std::move(argument));
+  if (line.starts_with('^') && current() != nullptr)  // the arguments of a region
+    for (Instruction& argument : arguments_in(line, line_)) add(std::move(argument));
+  if (line.empty() || line.starts_with("//") || line.starts_with('#') || line.starts_with('^'))
     return;
-  }
   if (line.starts_with('}')) {
     end_region(line);
     if (!line.ends_with('{')) return;

@@ -163,9 +163,8 @@ void pool(Inference& n) {
 
 void global_pool(Inference& n) {
   if (n.shape(0) == nullptr || n.shape(0)->size() < 2) return;
-  Shape y(n.shape(0)->size(), 1);
-  y[0] = (*n.shape(0))[0];
-  y[1] = (*n.shape(0))[1];
+  Shape y = *n.shape(0);
+  std::fill(y.begin() + 2, y.end(), 1);
   n.set(y, n.type(0));
 }
 

@@ -105,7 +105,7 @@ void squeeze(Inference& n) {
 
 void unsqueeze(Inference& n) {
   const auto axes = n.list("axes", 1);
-  if (n.shape(0) == nullptr || !axes || axes->size() > 64) return;
+  if (n.shape(0) == nullptr || !axes) return;
   const Shape& x = *n.shape(0);
   std::vector<bool> added(x.size() + axes->size());
   for (const std::int64_t a : *axes)
