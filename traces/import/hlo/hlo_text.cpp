@@ -143,7 +143,10 @@ class HloReader {
       const std::size_t end = text_.find('\n');
       const std::string_view line = trimmed(text_.substr(0, end));
       text_.remove_prefix(end == std::string_view::npos ? text_.size() : end + 1);
-      if (trimmed(statement_).empty()) line_ = next_line_;
+      if (trimmed(statement_).empty()) {
+        line_ = next_line_;
+        statement_ = "";
+      }
       if (!line.starts_with('#')) add_line(line);
       if (!trimmed(statement_).empty() && is_whole()) return true;
     }
