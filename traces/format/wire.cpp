@@ -203,8 +203,9 @@ class TextReader {
     const JsonPlace place = advance({}, text_.substr(0, at_));
     throw InputError(fmt::format("{}:{}:{}: {}", path_, place.line, place.column, what));
   }
-  void skip_space() {
-    while (at_ < text_.size() && (is_space(text_[at_]) || text_[at_] == '#'))
+  void skip_space(bool separators = true) {
+    while (at_ < text_.size() && (is_space(text_[at_]) || text_[at_] == '#') &&
+           (separators || text_[at_] != ','))
       at_ = text_[at_] == '#' ? std::min(text_.find('\n', at_), text_.size()) : at_ + 1;
   }
   std::string_view word() {
@@ -262,8 +263,8 @@ class TextReader {
                bytes);
     } else if (c == '"' || c == '\'') {
       std::string value = quoted();
-      for (skip_space(); at_ < text_.size() && (text_[at_] == '"' || text_[at_] == '\'');
-           skip_space())
+      for (skip_space(false); at_ < text_.size() && (text_[at_] == '"' || text_[at_] == '\'');
+           skip_space(false))
         value += quoted();
       add_text(field != nullptr && field->type == WireType::text ? field : nullptr, value, bytes);
     } else {

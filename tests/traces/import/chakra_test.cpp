@@ -232,69 +232,6 @@ TEST_CASE("a graph without costs has the sizes in its attributes") {
   CHECK(read_trace(saved, "").graph.num_ops() == binary.num_ops());
 }
 
-TEST_CASE("an op's output type may differ from its input type") {
-  const auto node = [](const std::string& name, const std::string& attributes) {
-    return "node { name: \"" + name + "\" op: \"" + name + "\"" +
-           (name == "Placeholder" ? "" : " input: \"Placeholder\"") +
-           " attr { key: \"_output_shapes\" value { list { shape { dim { size: 6 } } } } }" +
-           attributes + " }\n";
-  };
-  const auto type = [](const std::string& key, const std::string& name) {
-    return " attr { key: \"" + key + "\" value { type: " + name + " } }";
-  };
-  const std::string read = type("T", "DT_FLOAT");
-  std::string text = node("Placeholder", type("dtype", "DT_FLOAT"));
-  text += node("Less", read) + node("Shape", read) + node("ArgMax", read);
-  text += node("Cast", type("SrcT", "DT_FLOAT") + type("DstT", "DT_HALF"));
-  text +=
-      "node { name: \"last\" op: \"NoOp\" input: \"Less\" input: \"Shape\" input: "
-      "\"ArgMax\" input: \"Cast\" }\n";
-  TextFile file("t.pbtxt", text);
-  const OpGraph g = read_trace(file, "tensorflow").graph;
-  CHECK(output(g, "Placeholder") == Bytes{6 * 4});
-  CHECK(output(g, "Less") == Bytes{6});
-  CHECK(output(g, "Shape") == Bytes{6 * 4});
-  CHECK(output(g, "ArgMax") == Bytes{6 * 8});
-  CHECK(output(g, "Cast") == Bytes{6 * 2});
-}
-
-// 3 x 5 floats that a frozen graph holds.
-TEST_CASE("a constant is persistent, like a variable") {
-  TextFile file(
-      "t.pbtxt",
-      "node { name: \"w\" op: \"Const\" attr { key: \"dtype\" value { type: DT_FLOAT } } "
-      "attr { key: \"value\" value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: 3 "
-      "} dim { size: 5 } } } } } }\nnode { name: \"y\" op: \"Relu\" input: \"w\" }\n");
-  const OpGraph g = read_trace(file, "tensorflow").graph;
-  CHECK(op_named(g, "w").persistent == Bytes{60});
-  CHECK(output(g, "w") == Bytes{60});
-  CHECK(g.tensor(*g.outputs(*g.find("w")).begin()).reference);
-  CHECK(op_named(g, "y").persistent == Bytes{});
-}
-
-// a of 12 bytes, b of none, c of no known size; nothing reads the last.
-TEST_CASE("the tensors that are read and have a size are counted") {
-  const auto node = [](const std::string& name, const std::string& rest) {
-    return "node { name: \"" + name + "\" op: \"Relu\" " + rest +
-           " attr { key: \"T\" value { type: DT_FLOAT } } }\n";
-  };
-  const auto shape = [](const std::string& size) {
-    return "attr { key: \"_output_shapes\" value { list { shape { dim { size: " + size +
-           " } } } } }";
-  };
-  TextFile file("t.pbtxt", node("a", shape("3")) + node("b", shape("0")) +
-                               node("c", "input: \"a\" input: \"b\"") +
-                               node("d", "input: \"c\" input: \"a\"" + shape("3")));
-  CHECK(has_note(read_trace(file, "tensorflow"), "2 of 3 tensors that are read have a size"));
-}
-
-TEST_CASE("functions, which contain a TensorFlow 2 graph, are reported") {
-  const Trace trace = imported(seed("tensorflow/functions.pbtxt"), "");
-  CHECK(trace.graph.num_ops() == 2);
-  CHECK(has_note(trace,
-                 "warning: 2 functions are not read: each of the 1 nodes that call one is one op"));
-}
-
 TEST_CASE("costs: times of kernels, allocated bytes, persistent and temporary memory") {
   const Trace trace = imported(seed("tensorflow/small.pbtxt"), "tensorflow",
                                {{"costs", seed("tensorflow/small.run_meta")}});

@@ -64,17 +64,6 @@ onnx::Node node_of(std::string_view text) {
   return node;
 }
 
-/// Fields of a protocol buffer: a number below 128, and a text or message below 16 KiB.
-std::string number(int field, int n) {
-  return {static_cast<char>(field * 8), static_cast<char>(n)};
-}
-std::string text(int field, const std::string& value) {
-  return static_cast<char>(field * 8 + 2) +
-         std::string{static_cast<char>(value.size() % 128 + 128),
-                     static_cast<char>(value.size() / 128)} +
-         value;
-}
-
 Bytes output_of(const OpGraph& g, std::string_view op) {
   return g.tensor(*g.outputs(*g.find(op)).begin()).size;
 }
@@ -253,31 +242,6 @@ TEST_CASE("each operator's shapes, elements of small tensors and flops") {
   }
   CHECK(onnx::multiplies_unknown({.op_type = "GroupQueryAttention"}));
   CHECK_FALSE(onnx::multiplies_unknown({.op_type = "QLinearMatMul"}));
-}
-
-// x [2, 4] times a Constant [4, 8], as some exporters write weights; then an unknown operator.
-TEST_CASE("a Constant node of floats is a weight of the node that reads it") {
-  const std::string matrix =
-      number(1, 4) + number(1, 8) + number(2, 1) + text(9, std::string(128, '\0'));
-  const std::string constant =
-      text(2, "w") + text(4, "Constant") + text(5, text(1, "value") + text(5, matrix));
-  const std::string product = text(1, "x") + text(1, "w") + text(2, "y") + text(4, "MatMul");
-  const std::string odd = text(1, "y") + text(2, "z") + text(4, "MysteryAttention");
-  const std::string sides = text(1, number(1, 2)) + text(1, number(1, 4));
-  const std::string x = text(1, "x") + text(2, text(1, number(1, 1) + text(2, sides)));
-  TextFile file("c.onnx",
-                number(1, 8) + text(8, number(2, 17)) +
-                    text(7, text(1, constant) + text(1, product) + text(1, odd) + text(11, x)),
-                Content::any);
-  const Trace trace = read_trace(file, "onnx", options("onnx", {{"untimed", "zero"}}));
-  CHECK(has_note(trace, "no rule for the shapes of MysteryAttention x1"));
-  CHECK(has_note(trace,
-                 "warning: matmuls without a formula, or functions defined by the model, count as "
-                 "one flop per element: MysteryAttention x1"));
-  const OpGraph& g = trace.graph;
-  REQUIRE(g.num_ops() == 3);  // x, the matmul, the unknown one
-  CHECK(g.op(OpId{1}).persistent == Bytes{4 * 8 * 4});
-  CHECK(g.work(OpId{1}).flops == 2 * 2 * 8 * 4);
 }
 
 // A class token before 16 patches of 64 numbers, for 2 images; 64 windows of 7 x 7 pixels.

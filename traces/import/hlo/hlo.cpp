@@ -40,7 +40,7 @@ std::int64_t group_size(const std::string& attributes, std::int64_t devices) {
   }
   const std::size_t inner = std::min(text.find("{{"), text.find("[["));
   if (inner == std::string_view::npos) return 0;
-  return static_cast<std::int64_t>(numbers_after(text.substr(inner + 1), "").size());
+  return static_cast<std::int64_t>(numbers_after(text.substr(inner), "").size());
 }
 
 /// Whether a collective-permute has a pair of different devices.

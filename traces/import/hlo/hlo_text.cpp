@@ -89,10 +89,8 @@ std::string without_percent(std::string_view name) {
 /// The names in `key=%name` or `key={%a, %b}`.
 void add_calls(std::string_view attributes, std::string_view key, std::vector<std::string>& calls) {
   for (const std::string_view attribute : parts(attributes)) {
-    if (!attribute.starts_with(key) || attribute.size() <= key.size() ||
-        attribute[key.size()] != '=')
-      continue;
-    std::string_view value = attribute.substr(key.size() + 1);
+    if (attribute.substr(0, attribute.find('=')) != key) continue;
+    std::string_view value = attribute.substr(attribute.find('=') + 1);
     if (value.starts_with('{') && value.ends_with('}')) value = value.substr(1, value.size() - 2);
     for (const std::string_view name : parts(value)) calls.push_back(without_percent(name));
   }
@@ -106,10 +104,10 @@ std::string scope_of(std::string_view attributes) {
   return std::string(rest.substr(0, rest.find('"')));
 }
 
-/// Whether the text contains a word directly before a bracket, `add(`.
+/// Whether the text, which begins with '=', contains a word directly before a bracket, `add(`.
 bool has_operation(std::string_view text) {
   for (std::size_t at = text.find('('); at != std::string_view::npos; at = text.find('(', at + 1))
-    if (at > 0 && !opens(text[at - 1]) &&
+    if (!opens(text[at - 1]) &&
         std::string_view(" =,").find(text[at - 1]) == std::string_view::npos)
       return true;
   return false;
@@ -140,7 +138,6 @@ class HloReader {
   bool next_statement() {
     statement_.clear();
     depth_ = 0;
-    quoted_ = false;
     while (!text_.empty()) {
       ++next_line_;
       const std::size_t end = text_.find('\n');
@@ -148,7 +145,7 @@ class HloReader {
       text_.remove_prefix(end == std::string_view::npos ? text_.size() : end + 1);
       if (trimmed(statement_).empty()) {
         line_ = next_line_;
-        statement_.clear();
+        statement_ = "";
       }
       if (!line.starts_with('#')) add_line(line);
       if (!trimmed(statement_).empty() && is_whole()) return true;
@@ -250,8 +247,7 @@ class HloReader {
     if (made.opcode == "constant" && made.results.size() == 1 && made.results.front().dims.empty())
       made.value = parse_number<std::int64_t>(trimmed(operands));
     if (made.opcode == "parameter") made.value = parse_number<std::int64_t>(trimmed(operands));
-    if (made.opcode == "get-tuple-element" ||
-        (made.opcode != "constant" && made.opcode != "parameter"))
+    if (made.opcode != "constant" && made.opcode != "parameter")
       for (std::string_view operand : parts(operands)) {
         const std::size_t space = operand.rfind(' ');
         if (space != std::string_view::npos) operand.remove_prefix(space + 1);

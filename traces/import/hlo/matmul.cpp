@@ -17,8 +17,7 @@ std::vector<std::int64_t> list_behind(std::string_view text, std::string_view ke
   if (text.starts_with("dense<")) {
     const auto numbers = whole_numbers(text.substr(0, text.find('>')));
     const std::size_t type = text.find("tensor<");
-    if (text.starts_with("dense<[") || numbers.size() != 1 || type == std::string_view::npos)
-      return numbers;
+    if (numbers.size() != 1 || type == std::string_view::npos) return numbers;
     const auto count = whole_numbers(text.substr(type, text.find('x', type) - type));
     const std::int64_t dims = count.empty() ? 1 : std::min<std::int64_t>(count[0], 64);
     return std::vector<std::int64_t>(static_cast<std::size_t>(dims), numbers[0]);
@@ -54,13 +53,10 @@ bool target_has(const Instruction& call, std::string_view part) {
 std::size_t output_features(std::string_view attributes, std::size_t rank) {
   std::size_t at = attributes.find("dim_labels=");
   std::string_view labels;
-  if (at != std::string_view::npos) {
-    labels = attributes.substr(std::min(attributes.find('_', at + 11) + 1, attributes.size()));
-    labels = labels.substr(0, labels.find("->"));
-  } else if (at = attributes.find("]x["); at != std::string_view::npos) {
+  if (at != std::string_view::npos)
+    labels = attributes.substr(attributes.find('_', at + 11) + 1);
+  else if (at = attributes.find("]x["); at != std::string_view::npos)
     labels = attributes.substr(at + 3);
-    labels = labels.substr(0, labels.find(']'));
-  }
   std::size_t position = 0;
   for (const char c : labels) {
     if (c == 'o' && position < rank) return position;
@@ -113,7 +109,7 @@ std::int64_t matmul_flops(const Instruction& matmul, const Shape* left) {
     dims = numbers_after(matmul.attributes, key);
   }
   // A dot_general without contracting dimensions is an outer matmul.
-  if (!stated && rank > 0 && matmul.opcode != "dot-general") dims.push_back(rank - 1);
+  if (!stated && matmul.opcode != "dot-general") dims.push_back(rank - 1);
   std::int64_t flops = capped_product(2, matmul.results.front().elements());
   for (const std::int64_t dim : dims)
     if (dim >= 0 && dim < rank)

@@ -11,7 +11,7 @@ struct Shape {
   std::string type;
   std::vector<std::int64_t> dims{};
 
-  std::int64_t elements() const;  ///< at most 2^50
+  std::int64_t elements() const;  ///< at most 2^53
   std::int64_t bytes() const;     ///< at most 2^50; 0 for tokens
 };
 

@@ -44,13 +44,13 @@ std::vector<Shape> shapes_in(std::string_view text) {
   return found;
 }
 
-/// The operands in `text`; of `%a = %b`, the form of loop-carried values, %b.
-std::vector<Operand> operands_in(std::string_view text) {
+/// The operands in `text`; of `%a = %b`, the form of loop-carried values, %b or, if `carried`, %a.
+std::vector<Operand> operands_in(std::string_view text, bool carried = false) {
   std::vector<Operand> found;
   for (std::size_t at = text.find('%'); at != std::string_view::npos; at = text.find('%', at)) {
     const std::string_view name = name_at(text, ++at);
     at += name.size();
-    if (text.substr(at).starts_with(" = ")) continue;
+    if (text.substr(at).starts_with(" = ") != carried) continue;
     Operand operand{.name = std::string(name)};
     if (at < text.size() && text[at] == '#')
       operand.part = parse_number<std::int64_t>(name_at(text, at + 1)).value_or(-1);
@@ -155,6 +155,8 @@ class StableHloReader {
 };
 
 void StableHloReader::read_line(std::string_view line) {
+  if (line.starts_with('^') && current() != nullptr)  // the arguments of a region
+    for (Instruction& argument : arguments_in(line, line_)) add(std::move(argument));
   if (line.empty() || line.starts_with("//") || line.starts_with('#') || line.starts_with('^'))
     return;
   if (line.starts_with('}')) {
@@ -177,7 +179,7 @@ void StableHloReader::read_line(std::string_view line) {
           line;
     if (line.starts_with("sdy.return") && !open_.empty() && open_.back().inlined)
       open_.back().inlined->operands = operands_of(line.substr(0, types_at(line)));
-    if (line.starts_with('%') || line.find(" = ") != std::string_view::npos) read_operation(line);
+    read_operation(line);
     if (line.ends_with('{')) begin_region(line);
   }
 }
@@ -215,7 +217,12 @@ void StableHloReader::begin_region(std::string_view line) {
     if (last.opcode == "while" || last.opcode == "case" || last.opcode == "if") {
       region.computation = fmt::format("{}/{}.{}", open_.back().computation, last.name, ++regions_);
       last.calls.push_back(region.computation);
-      module_.computations[region.computation].name = region.computation;
+      Computation& made = module_.computations[region.computation];
+      made.name = region.computation;
+      for (const Operand& carried : operands_in(last.attributes, true))
+        if (const std::size_t i = made.instructions.size(); i < last.results.size())
+          made.instructions.push_back(
+              {.name = carried.name, .opcode = "parameter", .results = {last.results[i]}});
     } else if (last.opcode == "manual-computation" || last.opcode == "named-computation") {
       region = {.computation = region.owner, .owner = {}, .inlined = std::move(last)};
       outer->pop_back();
@@ -253,8 +260,8 @@ void StableHloReader::end_region(std::string_view line) {
 std::vector<Operand> StableHloReader::operands_of(std::string_view text) const {
   std::vector<Operand> found = operands_in(text);
   for (Operand& operand : found)
-    for (auto region = open_.rbegin(); region != open_.rend() && region->inlined; ++region)
-      if (region->names.contains(operand.name)) {
+    for (auto region = open_.rbegin(); region != open_.rend(); ++region)
+      if (region->inlined && region->names.contains(operand.name)) {
         operand.name = region->inlined->name + "/" + operand.name;
         break;
       }
@@ -296,10 +303,41 @@ void StableHloReader::read_operation(std::string_view line) {
   add(std::move(made));
 }
 
+using Scope = std::map<std::string, Instruction, std::less<>>;
+
+/// Makes each value of `scope` that the computation or a region in it reads an instruction of the
+/// region, and an operand of the region's operation; returns those of the computation itself.
+std::vector<Instruction> captured(Module& module, std::vector<Instruction>& code, Scope& scope) {
+  std::vector<Instruction> found;
+  std::set<std::string> known;
+  for (Instruction& made : code) {
+    for (const std::string& name : made.calls)
+      if (name.find('/') != std::string::npos)  // a region
+        for (const Instruction& read :
+             captured(module, module.computations[name].instructions, scope))
+          made.operands.push_back({.name = read.name});
+    for (const Operand& operand : made.operands)
+      if (const auto outer = scope.find(operand.name);
+          outer != scope.end() && known.insert(operand.name).second)
+        found.push_back(outer->second);
+    known.insert(made.name);
+    scope[made.name] = {.name = made.name,
+                        .opcode = made.opcode == "constant" ? "constant" : "parameter",
+                        .results = made.results,
+                        .value = made.value};
+  }
+  for (const Instruction& made : code) scope.erase(made.name);
+  code.insert(code.begin(), found.begin(), found.end());
+  return found;
+}
+
 }  // namespace
 
 Module read_stablehlo(std::string_view text, const std::string& path) {
   Module module = StableHloReader(text, path).read();
+  Scope scope;
+  for (auto& [name, computation] : module.computations)
+    if (name.find('/') == std::string::npos) captured(module, computation.instructions, scope);
   find_producers(module);
   return module;
 }

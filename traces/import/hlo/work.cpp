@@ -7,7 +7,8 @@
 namespace baechi::hlo {
 namespace {
 
-constexpr std::int64_t most = std::int64_t{1} << 60, most_size = std::int64_t{1} << 50;
+constexpr std::int64_t most = std::int64_t{1} << 60, most_size = std::int64_t{1} << 50,
+                       most_elements = std::int64_t{1} << 53;
 
 std::int64_t capped_sum(std::int64_t a, std::int64_t b) { return std::min(most, a + b); }
 
@@ -134,7 +135,8 @@ void find_producers(Module& module) {
 
 std::int64_t Shape::elements() const {
   std::int64_t n = 1;
-  for (const std::int64_t dim : dims) n = dim > 0 && n > most_size / dim ? most_size : n * dim;
+  for (const std::int64_t dim : dims)
+    n = dim > 0 && n > most_elements / dim ? most_elements : n * dim;
   return n;
 }
 
@@ -145,9 +147,8 @@ std::int64_t Shape::bytes() const {
   if (t == "pred" || t == "i1") bits = 8;
   if (t == "index") bits = 64;
   if (t.starts_with("complex<")) bits *= 2;
-  if (bits > 1024) bits = 0;
-  const std::int64_t n = elements();
-  return n > most_size / std::max<std::int64_t>(1, bits) ? most_size : (n * bits + 7) / 8;
+  if (bits > 128) bits = 0;
+  return std::min(most_size, (elements() * bits + 7) / 8);
 }
 
 std::int64_t capped_product(std::int64_t a, std::int64_t b) {

@@ -130,14 +130,6 @@ Node read_node(Wire& wire) {
   return node;
 }
 
-std::string read_function(Wire& wire) {
-  std::string name;
-  wire.message([&](std::uint32_t field) {
-    if (field == 1) name = wire.text();
-  });
-  return name;
-}
-
 void read_graph(Wire& wire, Model& model) {
   wire.message([&](std::uint32_t field) {
     if (field == 1) model.nodes.push_back(read_node(wire));
@@ -216,19 +208,18 @@ std::optional<std::vector<std::int64_t>> Node::integers(std::string_view name) c
 
 Model read_model(TextFile& file) {
   Model model;
-  bool has_graph = false;
   Wire wire(file);
   wire.fields([&](std::uint32_t field) {
     if (field == 1) model.ir_version = wire.whole();
     if (field == 2) model.producer = wire.text();
     if (field == 8) read_opset(wire, model);
-    if (field == 25) model.functions.push_back(read_function(wire));
-    if (field == 7) {
-      has_graph = true;
-      read_graph(wire, model);
-    }
+    if (field == 25)
+      wire.message([&](std::uint32_t f) {
+        if (f == 1) model.functions.push_back(wire.text());
+      });
+    if (field == 7) read_graph(wire, model);
   });
-  if (!has_graph || model.nodes.empty())
+  if (model.nodes.empty())
     throw InputError(fmt::format("{}: no graph with nodes: not an ONNX model", file.path()));
   return model;
 }

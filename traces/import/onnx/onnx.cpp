@@ -69,20 +69,17 @@ class OnnxGraphBuilder {
       for (std::size_t i = 0; i < node.outputs.size(); ++i) {
         if (node.outputs[i].empty()) continue;
         ++values_;
-        const auto value = values.find(node.outputs[i]);
-        if (value != values.end()) {
+        bool whole = false;
+        if (const auto value = values.find(node.outputs[i]); value != values.end()) {
           TensorInfo from_file = stated(*value->second, false);
-          const bool whole = from_file.elements().has_value();
+          whole = from_file.elements().has_value();
           if (out[i].type == ElementType::unknown || whole) out[i].type = from_file.type;
           if (whole && out[i].shape != from_file.shape) {
             out[i].shape = from_file.shape;
             out[i].values.reset();
           }
-          if (whole) ++stated_;
-          if (!whole && out[i].elements()) ++inferred_;
-        } else if (out[i].elements()) {
-          ++inferred_;
         }
+        if (whole || out[i].elements()) ++(whole ? stated_ : inferred_);
         tensors_[node.outputs[i]] = std::move(out[i]);
       }
     }
@@ -204,7 +201,7 @@ class OnnxGraphBuilder {
 
   const TensorInfo* known(const std::string& name) const {
     const auto found = tensors_.find(name);
-    return name.empty() || found == tensors_.end() ? nullptr : &found->second;
+    return found == tensors_.end() ? nullptr : &found->second;
   }
   std::vector<const TensorInfo*> known(const std::vector<std::string>& names) const {
     std::vector<const TensorInfo*> all;

@@ -34,7 +34,7 @@ void elementwise(Inference& n) {
 
 void comparison(Inference& n) {
   elementwise(n);
-  if (!n.out.empty() && n.out[0].shape) n.out[0].type = ElementType::boolean;
+  if (!n.out.empty()) n.out[0].type = ElementType::boolean;
 }
 
 void where(Inference& n) {
@@ -114,7 +114,7 @@ void window(Inference& n, const Integers& kernel, std::int64_t channels) {
                           at_or(pads, rank + i, 0), n.node.integer("ceil_mode", 0) != 0));
   }
   n.set(y, type_of_product(n));
-  if (n.out.size() > 1 && n.node.op_type == "MaxPool") n.set(y, ElementType::int64, 1);
+  if (n.node.op_type == "MaxPool") n.set(y, ElementType::int64, 1);
 }
 
 }  // namespace
@@ -163,9 +163,8 @@ void pool(Inference& n) {
 
 void global_pool(Inference& n) {
   if (n.shape(0) == nullptr || n.shape(0)->size() < 2) return;
-  Shape y(n.shape(0)->size(), 1);
-  y[0] = (*n.shape(0))[0];
-  y[1] = (*n.shape(0))[1];
+  Shape y = *n.shape(0);
+  std::fill(y.begin() + 2, y.end(), 1);
   n.set(y, n.type(0));
 }
 
@@ -240,14 +239,10 @@ void recurrent(Inference& n) {
   if (n.shape(0) == nullptr || n.shape(2) == nullptr) return;
   const Shape &x = *n.shape(0), &r = *n.shape(2);  // [steps, batch, input], [directions, _, hidden]
   if (x.size() != 3 || r.size() != 3) return;
-  if (n.node.integer("layout", 0) != 0) {
-    n.set({x[0], x[1], r[0], r[2]}, n.type(0));
-    for (const std::size_t state : {1U, 2U}) n.set({x[0], r[0], r[2]}, n.type(0), state);
-    return;
-  }
-  n.set({x[0], r[0], x[1], r[2]}, n.type(0));
-  n.set({r[0], x[1], r[2]}, n.type(0), 1);
-  n.set({r[0], x[1], r[2]}, n.type(0), 2);
+  const bool batch_first = n.node.integer("layout", 0) != 0;
+  n.set(batch_first ? Shape{x[0], x[1], r[0], r[2]} : Shape{x[0], r[0], x[1], r[2]}, n.type(0));
+  for (const std::size_t state : {1U, 2U})
+    n.set(batch_first ? Shape{x[0], r[0], r[2]} : Shape{r[0], x[1], r[2]}, n.type(0), state);
 }
 
 void reduce(Inference& n) {

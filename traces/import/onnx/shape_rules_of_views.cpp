@@ -45,7 +45,7 @@ void reshape(Inference& n) {
     }
   }
   const std::int64_t all = product(x), rest = product(y);
-  if (all < 0 || rest < 0) return;
+  if (all < 0) return;
   if (free) {
     if (rest == 0 || all % rest != 0) return;
     y[*free] = all / rest;
@@ -105,7 +105,7 @@ void squeeze(Inference& n) {
 
 void unsqueeze(Inference& n) {
   const auto axes = n.list("axes", 1);
-  if (n.shape(0) == nullptr || !axes || axes->size() > 64) return;
+  if (n.shape(0) == nullptr || !axes) return;
   const Shape& x = *n.shape(0);
   std::vector<bool> added(x.size() + axes->size());
   for (const std::int64_t a : *axes)
@@ -227,9 +227,7 @@ void gather_nd(Inference& n) {
   if (n.shape(0) == nullptr || n.shape(1) == nullptr || n.shape(1)->empty()) return;
   const Shape &x = *n.shape(0), &i = *n.shape(1);
   const std::int64_t batch = n.node.integer("batch_dims", 0);
-  if (batch < 0 || batch > 64 || i.back() < 0 ||
-      i.back() + batch > static_cast<std::int64_t>(x.size()))
-    return;
+  if (batch < 0 || i.back() > static_cast<std::int64_t>(x.size()) - batch) return;
   Shape y(i.begin(), i.end() - 1);
   y.insert(y.end(), x.begin() + static_cast<std::ptrdiff_t>(i.back() + batch), x.end());
   n.set(y, n.type(0));
@@ -300,7 +298,7 @@ void resize(Inference& n) {
   for (std::size_t i = 0; i < count; ++i) {
     const double dim =
         std::floor(static_cast<double>(x[which[i]]) * scales[i] + (by_size ? 0.5 : 0.0));
-    if (!(dim >= 0 && dim <= static_cast<double>(most_dim))) return;
+    if (!(std::abs(dim) <= static_cast<double>(most_dim))) return;
     y[which[i]] = static_cast<std::int64_t>(dim);
   }
   n.set(y, n.type(0));

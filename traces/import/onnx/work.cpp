@@ -4,23 +4,23 @@
 namespace baechi::onnx {
 namespace {
 
+bool one_of(std::string_view word, std::initializer_list<std::string_view> words) {
+  return std::ranges::find(words, word) != words.end();
+}
+
 bool ends_like_a_weight(std::string_view name) {
   for (const std::string_view ending :
-       {"weight", "bias", "running_mean", "running_var", "gamma", "beta", "kernel",
-        "in_proj_weight", "in_proj_bias", "_scale", "zero_point"})
+       {"bias", "running_mean", "running_var", "gamma", "beta", "kernel", "_scale", "zero_point"})
     if (name.ends_with(ending)) return true;
   return name.find("weight") != std::string_view::npos;
 }
 
 /// Whether input `i` of the operator is always a weight.
 bool is_weight_input(const Node& node, std::size_t i) {
-  const std::string& op = node.op_type;
-  if (op == "Conv" || op == "ConvTranspose" || op == "Gemm" || op == "LayerNormalization" ||
-      op == "InstanceNormalization" || op == "GroupNormalization" || op == "PRelu")
-    return i > 0;
-  if (op == "BatchNormalization") return i > 0;
-  if (op == "LSTM" || op == "GRU" || op == "RNN") return i == 1 || i == 2 || i == 3;
-  return false;
+  if (one_of(node.op_type, {"LSTM", "GRU", "RNN"})) return i >= 1 && i <= 3;
+  return i > 0 && one_of(node.op_type, {"Conv", "ConvTranspose", "Gemm", "LayerNormalization",
+                                        "InstanceNormalization", "GroupNormalization", "PRelu",
+                                        "BatchNormalization"});
 }
 
 constexpr std::int64_t most = std::int64_t{1} << 60;
@@ -32,10 +32,6 @@ std::int64_t product(std::span<const std::int64_t> dims) {
   std::int64_t n = 1;
   for (const std::int64_t dim : dims) n = times(n, dim);
   return n;
-}
-
-bool one_of(std::string_view word, std::initializer_list<std::string_view> words) {
-  return std::ranges::find(words, word) != words.end();
 }
 
 const Shape* shape(const std::vector<const TensorInfo*>& tensors, std::size_t i) {

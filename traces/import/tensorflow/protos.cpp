@@ -109,7 +109,7 @@ Attr read_attr(Wire& wire) {
     if (field != 2) return;
     wire.message([&](std::uint32_t value) {
       if (value == 6) attr.type = wire.varint();
-      if (value == 8 && attr.key == "value")
+      if (value == 8)
         wire.message([&](std::uint32_t f) {
           if (f == 2) attr.shapes.push_back(read_shape(wire));
         });

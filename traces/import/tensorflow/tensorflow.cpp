@@ -72,13 +72,10 @@ class TensorflowGraphBuilder {
                                        .persistent = persistent(i),
                                        .temporary = c == nullptr ? Bytes{} : c->temporary});
       by_name_.emplace(node.name, i);
-      for (const std::string& label : node.classes) {
-        builder_.colocate(op, label);
-      }
+      for (const std::string& label : node.classes) builder_.colocate(op, label);
     }
-    for (std::size_t i = 0; i < nodes_.size();
-         ++i)  // the label is the name of a node, which is in the group, too
-      for (const std::string& label : nodes_[i].classes)
+    for (const Node& node : nodes_)  // the label is the name of a node, which is in the group, too
+      for (const std::string& label : node.classes)
         if (const auto named = by_name_.find(label); named != by_name_.end())
           builder_.colocate(static_cast<OpId>(static_cast<std::uint32_t>(named->second)), label);
   }
