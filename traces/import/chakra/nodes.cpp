@@ -297,7 +297,7 @@ bool looks_like_protocol_buffers(std::string_view beginning) {
 }
 
 std::size_t erase_backward(std::vector<Wait>& waits, std::size_t nodes) {
-  if (!order(waits, nodes).empty() || nodes == 0) return 0;
+  if (!order(waits, nodes).empty()) return 0;
   return std::erase_if(waits, [](const Wait& w) { return w.before > w.after; });
 }
 
