@@ -14,17 +14,21 @@ TEST_CASE("calls may nest 100,000 deep in linear time") {
   std::string events;
   const auto add = [&](const char* category, int start, int duration, int correlation) {
     events += fmt::format(
-        R"({}{{"ph": "X", "cat": "{}", "name": "f", "ts": {}, "dur": {}, "args": {{"correlation": {}}}}})",
-        events.empty() ? "" : ",\n", category, start, duration, correlation);
+        R"({}{{"ph": "X", "cat": "{}", "name": "{}", "ts": {}, "dur": {}, "args": {{"correlation": {}}}}})",
+        events.empty() ? "" : ",\n", category,
+        category == std::string_view("python_function") ? "nn.Module: m" : "f", start, duration,
+        correlation);
   };
   for (int k = 0; k < deep; ++k) add("user_annotation", k, 3 * deep - 2 * k, 0);
+  for (int k = 0; k < 100; ++k) add("python_function", k, 3 * deep, 0);
   for (int k = 0; k < 1000; ++k) {
     add("cuda_runtime", deep + 10 * k, 5, k + 1);
     add("kernel", deep + 10 * k + 6, 3, k + 1);
   }
   TextFile file("x.json", "[" + events + "]");
   const OpGraph g = read_trace(file, "kineto").graph;
-  CHECK(g.module(OpId{0}).size() == 64 + 63);  // f.f. ... .f, the innermost 64
+  // f.f. ... .f.m.m. ... .m: the innermost 64 annotations and the outermost 64 modules.
+  CHECK(g.module(OpId{0}).size() == 64 + 63 + 1 + 64 + 63);
 }
 
 TEST_CASE("public recordings: all kernels and their times, by an independent count") {

@@ -290,7 +290,6 @@ bool looks_like_protocol_buffers(std::string_view beginning) {
       static_cast<unsigned char>(beginning[at + 1]) + std::size_t{2} > metadata)
     return false;
   at += metadata;
-  if (at >= beginning.size()) return false;
   const std::size_t node = varint();
   return node > 2 && at + 1 < beginning.size() &&
          (beginning[at] == '\x08' || beginning[at] == '\x12');

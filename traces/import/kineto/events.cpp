@@ -11,8 +11,7 @@ constexpr std::int64_t most_number = std::int64_t{1} << 50;
 /// An integer, or one in quotes: ROCm's profiler writes "256".
 std::optional<std::int64_t> integer(Json value) {
   std::string_view token = value.token();
-  if (token.size() > 2 && token.starts_with('"') && token.ends_with('"'))
-    token = token.substr(1, token.size() - 2);
+  if (token.starts_with('"')) token = token.substr(1, token.size() - 2);
   const auto n = parse_number<std::int64_t>(token);
   return n && *n >= -most_number && *n <= most_number ? n : std::nullopt;
 }

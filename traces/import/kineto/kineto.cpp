@@ -173,7 +173,7 @@ class KinetoGraphBuilder {
                                        .lane = op.lane,
                                        .module = op.module});
       ids.push_back(id);
-      if (op.bytes > Bytes{}) builder_.add_kernel(id, {.traffic = op.bytes});
+      builder_.add_kernel(id, {.traffic = op.bytes});
       for (const std::size_t before : op.after) builder_.add_control(ids[before], id);
       std::string label = rank.label.empty() ? "rank" : rank.label.substr(0, rank.label.size() - 1);
       if (op.device.value_or(home) != home) label += fmt::format(" gpu{}", *op.device);
