@@ -119,7 +119,7 @@ std::string lower(std::string_view text) {
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view blank = " \t\r";
   const std::size_t first = text.find_first_not_of(blank);
-  if (first == std::string_view::npos) return {};
+  if (first == std::string_view::npos) return text.substr(0, 0);
   return text.substr(first, text.find_last_not_of(blank) - first + 1);
 }
 

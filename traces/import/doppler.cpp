@@ -85,7 +85,7 @@ class DopplerReader {
     for (std::string_view rest = text_; !rest.empty();) {
       ++number;
       const std::size_t end = rest.find('\n');
-      if (const std::string_view line = trimmed(rest.substr(0, end)); !line.empty())
+      if (const std::string_view line = rest.substr(0, end); !trimmed(line).empty())
         all.push_back({number, line});
       rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
     }
@@ -94,12 +94,11 @@ class DopplerReader {
 
   std::vector<Number> numbers(const Line& line) {
     std::vector<Number> all;
-    const char* const begin = line.text.data();
     for (std::string_view rest = line.text; !rest.empty();) {
       const std::size_t end = rest.find(',');
       const std::string_view item = trimmed(rest.substr(0, end));
-      const char* const at = item.empty() ? rest.data() : item.data();
-      const FilePosition place{line.number, static_cast<std::size_t>(at - begin) + 1};
+      const FilePosition place{line.number,
+                               static_cast<std::size_t>(item.data() - line.text.data()) + 1};
       if (const auto n = parse_number<std::int64_t>(item); n && *n >= 0)
         all.push_back({*n, place});
       else if (!item.empty() || end != std::string_view::npos)
@@ -129,10 +128,11 @@ class DopplerReader {
   }
 
   std::optional<double> value(const Line& line, std::string_view text, std::string_view what) {
-    const auto number = parse_number<double>(trimmed(text));
+    const std::string_view item = trimmed(text);
+    const auto number = parse_number<double>(item);
     if (number && *number >= 0.0 && *number < 0x1p62) return number;
-    mistake({line.number, static_cast<std::size_t>(text.data() - line.text.data()) + 1},
-            fmt::format("'{}' is not {}, a number >= 0", trimmed(text).substr(0, 40), what));
+    mistake({line.number, static_cast<std::size_t>(item.data() - line.text.data()) + 1},
+            fmt::format("'{}' is not {}, a number >= 0", item.substr(0, 40), what));
     return std::nullopt;
   }
 

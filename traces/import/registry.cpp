@@ -32,7 +32,7 @@ std::string sortable(std::string_view name) {
   while (!name.empty()) {
     std::size_t digits = 0;
     while (digits < name.size() && is_digit(name[digits])) ++digits;
-    if (digits > 0 && digits < width) text.append(width - digits, '0');
+    if (digits > 0) text.append(width - std::min(digits, width), '0');
     const std::size_t taken = std::max<std::size_t>(1, digits);
     text += name.substr(0, taken);
     name.remove_prefix(taken);

@@ -43,6 +43,12 @@ std::string lines_of(const Trace& trace) {
     }
   }
   for (const std::string& note : trace.notes) text += "note: " + note + '\n';
+  if (trace.untimed.ops > 0)
+    text += fmt::format("untimed: {}, the first {}\n", trace.untimed.ops, trace.untimed.first);
+  if (const auto& hint = trace.cluster)
+    text += fmt::format("cluster: {} accelerators of {} B, {} cpus, transfers of {} ns\n",
+                        hint->accelerators, hint->memory.count, hint->cpus,
+                        fmt::join(hint->transfer | std::views::transform(&Duration::count), " "));
   return text;
 }
 
@@ -74,13 +80,28 @@ std::string contents(std::string text, std::string_view message) {
   });
 }
 
+/// The bytes of lines such as `0a 02 "hi" 18 04  comment`, each up to the first other word.
+std::string bytes_of(std::string_view text) {
+  std::string bytes;
+  for (const auto line : parts(text, '\n'))
+    for (const auto word : parts(line, ' '))
+      if (word.front() == '"')
+        bytes += word.substr(1, word.size() - 2);
+      else if (word.size() == 2 && word.find_first_not_of("0123456789abcdef") == word.npos)
+        bytes += static_cast<char>(std::stoi(std::string(word), nullptr, 16));
+      else
+        break;
+  return bytes;
+}
+
 }  // namespace
 
 TEST_SUITE_BEGIN("whole imports");
 // A file holds parts, each below its line "=== WHAT". FILE.EXT: the text of an input file.
 // IMPORTER FILE.EXT [OPTION=VALUE...]: what is imported from it, as lines_of() has it, or
 // "error: TEXT", a part of the message. IMPORTER - is the one that recognises the file. {} in a
-// value is the folder of the files. Text before the first part says what the file shows.
+// value is the folder of the files. FILE.EXT.hex: the bytes of FILE.EXT. Text before the first part
+// says what the file shows.
 TEST_CASE("each file gives the whole graph that is derived from it by hand") {
   std::size_t imports = 0;
   for (const auto& entry :
@@ -95,7 +116,11 @@ TEST_CASE("each file gives the whole graph that is derived from it by hand") {
                         body = text.substr(end + 1, next - end);
       const auto words = parts(head, ' ');
       if (words.size() == 1) {
-        folder.write(head, contents(body, std::string_view(head).substr(head.rfind('.') + 1)));
+        const bool hex = head.ends_with(".hex");
+        const std::string name = hex ? head.substr(0, head.size() - 4) : head;
+        folder.write(name,
+                     hex ? bytes_of(body)
+                         : contents(body, std::string_view(name).substr(name.rfind('.') + 1)));
         continue;
       }
       std::map<std::string, std::string> given;

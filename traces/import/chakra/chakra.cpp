@@ -128,7 +128,7 @@ class ChakraGraphBuilder {
           exchange.bytes = std::max(exchange.bytes, Bytes{*node.comm_size});
           exchange.members.emplace_back(r, i);
         } else if ((node.type == NodeType::send || node.type == NodeType::receive) &&
-                   node.comm_size && world_ > 1) {
+                   node.comm_size) {
           // Traces may omit the node's own rank: the source of a send, the destination of a
           // receive.
           const bool sends = node.type == NodeType::send;
@@ -138,7 +138,6 @@ class ChakraGraphBuilder {
                          sends ? node.destination.value_or(-1) : self, node.tag.value_or(0));
           const std::size_t number = sent[std::tuple_cat(key, std::tuple(sends))]++;
           Exchange& exchange = messages[std::tuple_cat(key, std::tuple(number))];
-          exchange.kind = CollectiveKind::send_recv;
           exchange.bytes = std::max(exchange.bytes, Bytes{*node.comm_size});
           exchange.members.insert(sends ? exchange.members.begin() : exchange.members.end(),
                                   {r, i});
@@ -216,8 +215,7 @@ class ChakraGraphBuilder {
     erased_ += erase_implied(waits, nodes.size());
     // A writer has one tensor, as large as its largest reader needs.
     std::map<std::size_t, std::int64_t> largest;
-    for (const Wait& w : waits)
-      if (w.bytes >= 0) largest[w.before] = std::max(largest[w.before], w.bytes);
+    for (const Wait& w : waits) largest[w.before] = std::max(largest[w.before], w.bytes);
     for (const Wait& w : waits) {
       if (w.bytes < 0) {
         builder_.add_control(rank.ids[w.before], rank.ids[w.after]);

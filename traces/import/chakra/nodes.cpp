@@ -290,14 +290,13 @@ bool looks_like_protocol_buffers(std::string_view beginning) {
       static_cast<unsigned char>(beginning[at + 1]) + std::size_t{2} > metadata)
     return false;
   at += metadata;
-  if (at >= beginning.size()) return false;
   const std::size_t node = varint();
   return node > 2 && at + 1 < beginning.size() &&
          (beginning[at] == '\x08' || beginning[at] == '\x12');
 }
 
 std::size_t erase_backward(std::vector<Wait>& waits, std::size_t nodes) {
-  if (!order(waits, nodes).empty() || nodes == 0) return 0;
+  if (!order(waits, nodes).empty()) return 0;
   return std::erase_if(waits, [](const Wait& w) { return w.before > w.after; });
 }
 

@@ -11,8 +11,7 @@ constexpr std::int64_t most_number = std::int64_t{1} << 50;
 /// An integer, or one in quotes: ROCm's profiler writes "256".
 std::optional<std::int64_t> integer(Json value) {
   std::string_view token = value.token();
-  if (token.size() > 2 && token.starts_with('"') && token.ends_with('"'))
-    token = token.substr(1, token.size() - 2);
+  if (token.starts_with('"')) token = token.substr(1, token.size() - 2);
   const auto n = parse_number<std::int64_t>(token);
   return n && *n >= -most_number && *n <= most_number ? n : std::nullopt;
 }
@@ -104,7 +103,7 @@ std::optional<Duration> exact_time(std::string_view text) {
   if (point != std::string_view::npos) {
     std::int64_t unit = 100;
     for (const char c : text.substr(point + 1)) {
-      if (c < '0' || c > '9') return std::nullopt;
+      if (c > '9') return std::nullopt;  // an exponent
       ns += unit * (c - '0');
       unit /= 10;
     }
@@ -128,15 +127,6 @@ std::string first_name(Json devices) {
     });
   });
   return name;
-}
-
-std::optional<std::int64_t> rank_of(Json information) {
-  std::optional<std::int64_t> rank;
-  information.entries([&](std::string_view key, Json v) {
-    if (key == "rank") rank = parse_number<std::int64_t>(v.token());
-  });
-  constexpr std::int64_t most = std::int64_t{1} << 50;
-  return rank && *rank >= 0 && *rank <= most ? rank : std::nullopt;
 }
 
 /// `category`: as written.
@@ -202,8 +192,6 @@ FileFacts read_events(JsonFile& file, const std::function<void(const Event&)>& u
         events(v);
       else if (key == "deviceProperties")
         facts.device = first_name(v);
-      else if (key == "distributedInfo" && v.is_object())
-        facts.rank = rank_of(v);
     });
   } else {
     events(root);

@@ -52,9 +52,8 @@ struct Event {
 
 /// The facts of a file that are not events.
 struct FileFacts {
-  std::string device;                ///< name of the first device; "" if not stated
-  std::optional<std::int64_t> rank;  ///< of the process in its job
-  bool simulated = false;            ///< a timeline of this program (sim/report/perfetto.cpp)
+  std::string device;      ///< name of the first device; "" if not stated
+  bool simulated = false;  ///< a timeline of this program (sim/report/perfetto.cpp)
 };
 
 /// Calls `use` with each event, in the order of the file. The format: {"traceEvents": [...]}, or

@@ -90,8 +90,7 @@ std::vector<Piece> launches(const Recording& recording, const std::vector<CallCo
     piece.outermost = op;
     last[call.thread] = pieces.size();
     if (waits(call)) last.erase(call.thread);
-    pieces.push_back(std::move(piece));
-    unfinished.erase(call.thread);
+    pieces.push_back(std::exchange(piece, {}));
   }
   return pieces;
 }

@@ -60,7 +60,7 @@ std::vector<Window> steps_of(const Recording& recording) {
 Window period_of(const std::vector<Window>& steps, std::size_t k, const Recording& recording) {
   std::unordered_map<std::int64_t, Duration> launched;  // by correlation
   for (const Call& call : recording.calls)
-    if (call.kind == CallKind::runtime && call.correlation)
+    if (call.kind == CallKind::runtime && call.correlation.value_or(0) != 0)
       launched.emplace(*call.correlation, call.start);
   const auto launch_of = [&](const DeviceWork& work) -> std::optional<Duration> {
     const auto found = work.correlation ? launched.find(*work.correlation) : launched.end();
@@ -129,7 +129,6 @@ std::size_t last_whole(const std::vector<Window>& steps, const Recording& record
 // if no number was recorded.
 
 struct Rank {
-  std::int64_t number = 0;
   std::string label;  ///< prefix of names: "rank1/"; "" for a single rank
   Step step;
 };
@@ -174,7 +173,7 @@ class KinetoGraphBuilder {
                                        .lane = op.lane,
                                        .module = op.module});
       ids.push_back(id);
-      if (op.bytes > Bytes{}) builder_.add_kernel(id, {.traffic = op.bytes});
+      builder_.add_kernel(id, {.traffic = op.bytes});
       for (const std::size_t before : op.after) builder_.add_control(ids[before], id);
       std::string label = rank.label.empty() ? "rank" : rank.label.substr(0, rank.label.size() - 1);
       if (op.device.value_or(home) != home) label += fmt::format(" gpu{}", *op.device);

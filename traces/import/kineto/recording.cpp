@@ -35,9 +35,7 @@ class RecordingReader {
   Recording read() {
     FileFacts file = read_events(file_, [&](const Event& event) { add(event); });
     recording_.device = std::move(file.device);
-    recording_.rank = file.rank;
     recording_.of_simulation = file.simulated;
-    recording_.num_threads = threads_.size();
     nest();
     recording_.overruns = cut_overruns(recording_.work);
     std::ranges::stable_sort(recording_.waits, {}, &RecordedWait::start);

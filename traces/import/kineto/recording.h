@@ -88,10 +88,8 @@ struct Recording {
   std::vector<DeviceWork> work;     ///< as recorded; those of a stream do not overlap
   std::vector<RecordedWait> waits;  ///< by start
   std::vector<Overrun> overruns;    ///< work that was recorded as longer
-  std::size_t num_threads = 0;
-  std::string device;                ///< "NVIDIA A100-PG509-200"; "" if not stated
-  std::optional<std::int64_t> rank;  ///< of the process in its job
-  bool of_simulation = false;        ///< a timeline of this program
+  std::string device;               ///< "NVIDIA A100-PG509-200"; "" if not stated
+  bool of_simulation = false;       ///< a timeline of this program
 };
 
 /// Throws InputError with all mistakes by line and column.

@@ -115,8 +115,7 @@ class StepBuilder {
 
   void find_waits() {
     for (const Call& call : recording_.calls)
-      if (call.kind == CallKind::runtime && call.correlation && !recording_.waits.empty())
-        called_.emplace(*call.correlation, call.start);
+      if (call.correlation) called_.emplace(*call.correlation, call.start);
     for (const RecordedWait& wait : recording_.waits)
       if (wait.of_stream && wait.stream)
         stream_waits_[{wait.device, *wait.stream}].push_back(&wait);
@@ -174,9 +173,10 @@ class StepBuilder {
     std::set<std::int64_t> known;
     for (const Call& call : recording_.calls)
       if (call.kind == CallKind::runtime && call.correlation) known.insert(*call.correlation);
+    known.erase(0);  // stands for none
     for (std::size_t i = 0; i < recording_.work.size(); ++i) {
       const DeviceWork& work = recording_.work[i];
-      if (window_.holds(work.start) && (!work.correlation || !known.contains(*work.correlation)))
+      if (window_.holds(work.start) && !known.contains(work.correlation.value_or(0)))
         unlaunched_[{work.device, work.stream}].push_back(i);
     }
     for (auto& [stream, work] : unlaunched_)
@@ -367,7 +367,6 @@ class StepBuilder {
                   .device = work.device,
                   .after = std::move(after)},
                  work.start)};
-    stream.last = after.front();
     stream.piece = none;
     return {};
   }
@@ -470,7 +469,6 @@ class StepBuilder {
   std::size_t add(StepOp op, Duration end, Duration took) {
     std::erase(op.after, none);
     std::ranges::sort(op.after);
-    op.after.erase(std::ranges::unique(op.after).begin(), op.after.end());
     op.name = fmt::format("{}.{}", op.name, step_.ops.size());
     step_.ops.push_back(std::move(op));
     end_.push_back(end);
