@@ -49,6 +49,8 @@ TEST_CASE("a sequence is found in a longer one with and without gaps") {
   CHECK(found("abcdef", "abxdef", 1).empty());
   CHECK(found("", "abc", 1).empty());
   CHECK(found("ab", "", 1).empty());
+  CHECK(found("a", std::string(64, 'a'), 0).starts_with(" 0;"));  // at most the last 64
+  CHECK(found("a", std::string(65, 'a'), 0).starts_with(" 1;"));
 }
 
 TEST_CASE("random sequences: alignments have the fewest gaps") {

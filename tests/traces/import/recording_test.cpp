@@ -36,6 +36,7 @@ TEST_CASE("frames with module names give an op's module") {
   CHECK(module("sum_1").empty());
   CHECK(module("relu_1_grad") == "body.1");
   CHECK(module("linear_2_update") == "body.0");
+  CHECK(t.times_elsewhere);
 }
 
 // tests/recordings/layer.*: a linear layer y = x w' + b, z = relu(y), the sum of z, its backward
