@@ -1,7 +1,10 @@
 #include "traces/import/pytorch/dataflow.h"
 
 namespace baechi::pytorch {
+namespace {
 
+/// The elements of a view with these sizes and strides (in elements) that begins at `offset`.
+/// nullopt if they form more than a million ranges, or if sizes and strides are invalid.
 std::optional<Elements> strided(std::int64_t offset, std::span<const std::int64_t> sizes,
                                 std::span<const std::int64_t> strides) {
   constexpr std::int64_t most_ranges = 1 << 20;
@@ -11,15 +14,15 @@ std::optional<Elements> strided(std::int64_t offset, std::span<const std::int64_
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     const std::int64_t size = sizes[i], stride = strides[i];
     if (size < 1 || size > most || stride < 0 || stride > most) return std::nullopt;
-    if (size > 1 && stride > 0) sides.emplace_back(stride, size);
+    if (stride > 0) sides.emplace_back(stride, size);
   }
   std::ranges::sort(sides);
   std::int64_t run = 1;  // length of a range of adjacent elements
   Elements ranges{{offset, offset + 1}};
   for (const auto& [stride, size] : sides) {
     if (stride == run && ranges.size() == 1) {
+      if (size > most / run) return std::nullopt;
       run *= size;
-      if (run > most) return std::nullopt;
       ranges.front().second = offset + run;
       continue;
     }
@@ -48,26 +51,19 @@ std::int64_t size(const Elements& elements) {
 }
 
 bool overlap(const Elements& a, const Elements& b) {
-  for (std::size_t i = 0, j = 0; i < a.size() && j < b.size();) {
-    if (std::max(a[i].first, b[j].first) < std::min(a[i].second, b[j].second)) return true;
-    if (a[i].second < b[j].second)
-      ++i;
-    else
-      ++j;
-  }
-  return false;
+  return std::ranges::any_of(a, [&](const auto& range) {
+    const auto next = std::ranges::upper_bound(b, range.first, {}, &Elements::value_type::second);
+    return next != b.end() && next->first < range.second;
+  });
 }
 
 bool within(const Elements& inner, const Elements& outer) {
-  std::size_t j = 0;
-  for (const auto& [first, last] : inner) {
-    while (j < outer.size() && outer[j].second < last) ++j;
-    if (j == outer.size() || outer[j].first > first) return false;
-  }
-  return true;
+  return std::ranges::all_of(inner, [&](const auto& range) {
+    const auto found =
+        std::ranges::lower_bound(outer, range.second, {}, &Elements::value_type::second);
+    return found != outer.end() && found->first <= range.first;
+  });
 }
-
-namespace {
 
 /// The elements of `storage` that `t` shows; null if they are all elements, or unknown.
 const Elements* element_range(const Storage& storage, const TensorView& t) {
@@ -80,11 +76,12 @@ const Elements* element_range(const Storage& storage, const TensorView& t) {
 std::vector<Contents*> contents(const Storage& storage, const TensorView& t) {
   const Elements* wanted = element_range(storage, t);
   std::vector<Contents*> found;
+  Contents* whole = storage.contents;
   for (const auto& [where, part] : storage.parts) {
-    if (wanted != nullptr && where == *wanted) return {part};
+    if (wanted != nullptr && where == *wanted) found.clear(), whole = nullptr;
     if (wanted == nullptr || overlap(where, *wanted)) found.push_back(part);
   }
-  if (storage.contents != nullptr) found.push_back(storage.contents);
+  if (whole != nullptr) found.push_back(whole);
   return found;
 }
 
@@ -234,16 +231,14 @@ class DataflowTracer {
 /// Whether the frame's name has only letters, digits, '_' and '.'. Frames of the profiler, autograd
 /// and optimizers have other names, except those listed.
 bool names_module(const Call& frame) {
-  if (frame.is_operator || frame.is_triton || frame.sequence >= 0) return false;
-  if (!frame.collective.empty() || frame.name == "record_param_comms") return false;
-  if (frame.is_optimizer() || frame.full_name == "DistributedDataParallel.forward" ||
-      frame.full_name == "CompiledFunction")
+  if (frame.is_triton || frame.sequence >= 0 || frame.name == "record_param_comms" ||
+      frame.full_name == "DistributedDataParallel.forward" || frame.full_name == "CompiledFunction")
     return false;
   const auto of_path = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
            c == '.';
   };
-  return !frame.full_name.empty() && std::ranges::all_of(frame.full_name, of_path);
+  return std::ranges::all_of(frame.full_name, of_path);
 }
 
 std::string path_of(const Call& call) {

@@ -180,7 +180,7 @@ using Id = std::optional<std::int64_t> HostEvent::*;
 Join by_number(const ExecutionTrace& trace, const Kineto& kineto, Id id, std::string key) {
   Join join{.event = {}, .key = std::move(key)};
   join.event.resize(trace.calls.size());
-  std::unordered_multimap<std::int64_t, std::size_t> events;
+  std::multimap<std::int64_t, std::size_t> events;  // equal numbers stay in order
   for (std::size_t i = 0; i < kineto.calls.size(); ++i)
     if (const auto n = kineto.calls[i].*id; n && *n != 0) events.emplace(*n, i);
   for (const Call& call : trace.calls) {

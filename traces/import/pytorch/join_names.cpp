@@ -176,17 +176,11 @@ ThreadMatch follow(const std::vector<std::uint32_t>& names, const ThreadNames& e
   constexpr std::size_t most_at_once = 64;
   const auto start = [&](std::size_t i) { return kineto.calls[events.items[i]].start; };
   ThreadMatch place{.at = Alignment(names.size())};
-  std::vector<std::size_t> ahead;  // matched events after `at`
+  std::set<std::size_t> ahead;  // matched events after `at`, and some before
   for (const std::uint32_t name : names) {
-    for (auto it = std::ranges::find(ahead, at); it != ahead.end();
-         it = std::ranges::find(ahead, at)) {
-      ahead.erase(it);
-      ++at;
-    }
+    while (ahead.contains(at)) ++at;
     std::size_t i = at;
-    const auto fits = [&] {
-      return events.names[i] == name && std::ranges::find(ahead, i) == ahead.end();
-    };
+    const auto fits = [&] { return events.names[i] == name && !ahead.contains(i); };
     const std::size_t end = std::min(events.items.size(), at + most_at_once);
     while (i < end && !fits() && start(i) == start(at)) ++i;
     if (i >= end || !fits() || start(i) != start(at)) break;
@@ -194,7 +188,7 @@ ThreadMatch follow(const std::vector<std::uint32_t>& names, const ThreadNames& e
     if (i == at)
       ++at;
     else
-      ahead.push_back(i);
+      ahead.insert(i);
   }
   return place;
 }

@@ -281,11 +281,10 @@ bool is_new(const Contents& c) {
 void hold_parts(Dataflow& flow) {
   for (const Storage& storage : flow.storages) {
     if (storage.external) continue;
-    RecordedOp* last = nullptr;
+    std::vector<RecordedOp*> readers;
     for (const auto& [where, part] : storage.parts)
-      if (RecordedOp* reader = last_of(part->readers);
-          reader != nullptr && (last == nullptr || reader->position > last->position))
-        last = reader;
+      readers.insert(readers.end(), part->readers.begin(), part->readers.end());
+    RecordedOp* last = last_of(readers);
     if (last == nullptr) continue;
     for (const auto& [where, part] : storage.parts)
       if (last->position > part->producer->position && last_of(part->readers) != last) {

@@ -66,15 +66,17 @@ std::vector<Call*> one_step(ExecutionTrace& trace, const std::string& path, std:
   if (n == 1) return calls;
   const StepRange& longest = *std::ranges::max_element(steps, {}, &StepRange::calls);
   auto k = static_cast<std::size_t>(wanted == 0 ? n : wanted);
-  for (; wanted == 0 && k > 1 && !steps[k - 1].is_whole(longest); --k) {
-    const StepRange& left = steps[k - 1];
-    notes.push_back(fmt::format("step {} of {} is incomplete: {} has {} of {} calls", k, n,
-                                left.name, left.calls, longest.calls));
-  }
+  const auto incomplete = [&] {
+    const StepRange& step = steps[k - 1];
+    return fmt::format("step {} of {} is incomplete: {} has {} of {} calls{}{}", k, n, step.name,
+                       step.calls, longest.calls,
+                       step.trained < longest.trained ? ", no backward pass" : "",
+                       step.updated < longest.updated ? ", no optimizer" : "");
+  };
+  for (; wanted == 0 && k > 1 && !steps[k - 1].is_whole(longest); --k)
+    notes.push_back(incomplete());
   const StepRange& step = steps[k - 1];
-  if (!step.is_whole(longest))
-    throw InputError(fmt::format("{}: step {} of {} is incomplete: {} has {} of {} calls", path, k,
-                                 n, step.name, step.calls, longest.calls));
+  if (!step.is_whole(longest)) throw InputError(fmt::format("{}: {}", path, incomplete()));
   std::erase_if(calls, [&](const Call* c) { return c->id < step.first || c->id >= step.end; });
   notes.push_back(fmt::format("step {} of {} in the recording: {}", k, n, step.name));
   return calls;
@@ -258,17 +260,11 @@ Trace read_pytorch(TextFile& file, Options& options) {
   settings.step_time = options.get("step_time", Duration{},
                                    "time of a step without a profiler: on a CPU the time between "
                                    "ops is added to them, and the profiler's overhead subtracted");
-  if (path.empty()) {
-    if (settings.step_time > Duration{})
-      options.mistake("step_time", "needs the times of the ops, option kineto");
-    options.finish();
-    return pytorch::import_step(file, {}, settings);
-  }
-  const std::vector<std::string> found = numbered_files(path);
-  if (found.empty()) {
-    options.mistake("kineto", fmt::format("no file '{}'", path));
-    options.finish();
-  }
+  const auto found = path.empty() ? std::vector<std::string>{} : numbered_files(path);
+  if (path.empty() && settings.step_time > Duration{})
+    options.mistake("step_time", "needs the times of the ops, option kineto");
+  if (!path.empty() && found.empty()) options.mistake("kineto", fmt::format("no file '{}'", path));
+  options.finish();
   std::vector<std::unique_ptr<TextFile>> files;
   std::vector<TextFile*> kineto;
   for (const std::string& name : found)

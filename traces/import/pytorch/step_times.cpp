@@ -101,7 +101,7 @@ void Times::add_overhead(const Dataflow& flow) {
     for (const auto& [root, phase] : flow.roots) {
       const CallTime& t = step.calls[root->index];
       const auto next = std::ranges::lower_bound(all, t.start, {}, &Span::start);
-      if (t.known && next != all.end() && next->start >= t.end && !became_op(flow, *root))
+      if (next != all.end() && next->start >= t.end && !became_op(flow, *root))
         step.overhead[next->call->index] += t.end - t.start;
     }
   }
@@ -220,8 +220,8 @@ std::optional<std::int64_t> Times::peak(const RecordedOp& op, const Call& since)
 
 std::int64_t Times::temporary(const RecordedOp& op, const Call& since) const {
   std::int64_t bytes = peak(op, since).value_or(0);
-  for (const Contents* c : op.writes)
-    if (!c->readers.empty() && !c->in_place) bytes -= c->bytes;
+  for (const Contents* c : outputs(op))
+    if (!c->in_place) bytes -= c->bytes;
   return std::max<std::int64_t>(0, bytes);
 }
 

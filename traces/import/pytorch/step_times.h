@@ -10,7 +10,7 @@ class Times {
  public:
   /// Reads the files `kineto`, each a step of the same run as `trace`, which was read from `path`.
   /// An op's time is the median of the steps; memory events are those of the first. Throws
-  /// InputError if half of the files or more do not join.
+  /// InputError if more than half of the files do not join.
   Times(const ExecutionTrace& trace, const std::string& path, std::span<TextFile* const> kineto);
 
   bool known() const { return !steps_.empty(); }

@@ -213,11 +213,9 @@ StepState place_state(Dataflow& flow) {
     input.kind = "input";
     Contents& c = flow.contents.emplace_back();
     c.producer = &input;
-    c.storage = use.storage;
     c.bytes = use.storage->bytes;
     c.readers = use.readers;
     input.writes = {&c};
-    input.results = {use.storage};
     for (RecordedOp* reader : use.readers) reader->reads.push_back(&c);
     if (inputs.empty() && !use.storage->shape.empty()) state.batch = use.storage->shape.front();
     state.input_bytes += c.bytes;

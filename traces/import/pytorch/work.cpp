@@ -71,7 +71,7 @@ using Dims = std::vector<std::int64_t>;
 std::int64_t times(std::int64_t a, std::int64_t b) {
   constexpr std::int64_t most = std::int64_t{1} << 56;
   std::int64_t product = 0;
-  return __builtin_mul_overflow(a, b, &product) || product > most ? most : product;
+  return __builtin_mul_overflow(a, b, &product) ? most : std::min(product, most);
 }
 
 std::vector<const TensorView*> tensors(const std::vector<Argument>& arguments) {
