@@ -49,6 +49,11 @@ void set_sample_length(FitQuestion& q, std::int64_t asked) {
   Options peeked = q.model.options;  // raw() declares what a generator may have to refuse
   if (asked > 0 && q.model.text.find("length=") != std::string::npos)
     throw InputError("--context: MODEL has a length; give one of the two");
+  if (const Options::Value* weights = peeked.raw("weights", ""))
+    throw InputError(fmt::format(
+        "--train: weights in {} are not trained; name the model without them (LoRA and QLoRA, "
+        "whose weights have 4 bits, are among the ways)",
+        weights->text));
   const Options::Value* own = peeked.raw("length", "");
   q.context = asked > 0        ? asked
               : own != nullptr ? parse_number<std::int64_t>(own->text).value_or(0)

@@ -480,9 +480,9 @@ void require_generator(const std::string& text) {
 std::optional<Trace> load_generator_words(const std::string& text) {
   if (const auto model = published_model(text)) {
     Choice choice = parse_choice(model->generator(), text);
-    const bool quantized = generate::is_gguf(model->path) ||
-                           (!model->ollama.empty() && choice.options.raw("weights", "") != nullptr);
-    if (quantized && choice.options.raw("pass", "") == nullptr) {
+    Options asked = choice.options;  // raw() declares what a generator may have to refuse
+    const bool quantized = generate::is_gguf(model->path) || asked.raw("weights", "") != nullptr;
+    if (quantized && asked.raw("pass", "") == nullptr) {
       // Its weights are to write text with.
       const auto trained = model->config.values.find("max_position_embeddings");
       const auto tokens = trained == model->config.values.end()

@@ -178,6 +178,11 @@ TEST_CASE_FIXTURE(Session, "a model is asked by the name that Hugging Face or Ol
   const std::string gguf = commands("bartowski/Qwen2.5-7B-Instruct-GGUF:Q8_0");
   CHECK(holds(gguf, "llama-server -m qwen2.5-7b-Q8_0.gguf"));
   CHECK_FALSE(holds(gguf, "vllm serve bartowski"));
+  // Such a model writes text in other verbs, too, and is not trained.
+  CHECK(run("place Qwen/Qwen2.5-0.5B-Instruct-AWQ --gpus 1xrtx_3060").code == 0);
+  CHECK(run("place bert-base:weights=awq --gpus 1xrtx_3060").code == 2);
+  refuses("fit Qwen/Qwen2.5-0.5B-Instruct-AWQ --train --gpus 1xrtx_3060",
+          "--train: weights in awq are not trained");
   // The model gpt2, not the generator of this name, writes text.
   CHECK(holds(commands("gpt2"), "-c 1024"));
   // A release that is not known is said; a file that is not there, too.
